@@ -1,0 +1,22 @@
+//! Container networks with stable addresses: the library behind the `osvc-*` CNI plugins and `osvc-net`.
+//!
+//! The core ([`ipam`], [`network`], [`netlink`], [`firewall`]) speaks of networks and attachments and
+//! reads no environment variable. CNI ([`protocol`]) is one front end; [`plugin`] joins the two.
+#![deny(unsafe_code)]
+
+pub mod attachment;
+pub mod error;
+pub mod firewall;
+pub mod host;
+pub mod ipam;
+pub mod lock;
+pub mod netlink;
+pub mod network;
+pub mod plugin;
+pub mod protocol;
+pub mod route;
+
+pub use attachment::{Attachment, ContainerId, InterfaceName, NetworkName};
+pub use error::{Code, Error};
+pub use host::Host;
+pub use route::{Dns, Route};
