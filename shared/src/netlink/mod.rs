@@ -1,0 +1,33 @@
+//! rtnetlink (rtnetlink(7)): one request, one answer, no state kept here.
+//!
+//! Answers are read attribute by attribute, and only those that are used, so that what a later kernel
+//! adds or lengthens cannot make an answer unreadable.
+
+pub mod address;
+mod attributes;
+pub mod error;
+pub mod link;
+mod link_change;
+mod link_request;
+pub mod mac;
+pub mod netns;
+pub mod route;
+pub mod socket;
+
+pub use address::Address;
+pub use error::Error;
+pub use link::Link;
+pub use link_change::{NewBridge, NewPair};
+pub use mac::Mac;
+pub use netns::{Netns, NetnsId};
+pub use route::{NewRoute, RouteEntry, RouteFilter};
+pub use socket::RouteSocket;
+
+/// Link group of every device that we make (`ip link show group 79`).
+pub const GROUP: u32 = 79;
+
+/// Routing protocol of every route that we make (`ip route show proto 79`).
+pub const PROTOCOL: u8 = 79;
+
+#[cfg(test)]
+pub(crate) mod testing;
