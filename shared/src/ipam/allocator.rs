@@ -1,0 +1,231 @@
+//! Which address an attachment gets: the rules of the design, first match, on a locked store.
+
+use std::net::IpAddr;
+
+use super::liveness::{Liveness, Witness};
+use super::range::RangeSet;
+use super::record::{FORMAT, Record, State};
+use super::search::{Look, Neighbours, Search};
+use super::store::{Change, Store};
+use super::timestamp::format;
+use super::{Elsewhere, Error, Request};
+
+/// One ADD's work on the locked store.
+pub struct Allocator<'a> {
+    search: Search<'a>,
+    request: &'a Request,
+    now: String,
+    changes: Vec<Change>,
+}
+
+impl<'a> Allocator<'a> {
+    /// An allocator for one request.
+    pub fn new(
+        store: &'a mut Store,
+        witness: &'a mut dyn Witness,
+        neighbours: &'a mut dyn Neighbours,
+        request: &'a Request,
+    ) -> Self {
+        let now = format(std::time::SystemTime::now());
+        Self { search: Search { store, witness, neighbours }, request, now, changes: Vec::new() }
+    }
+
+    /// One address of each set, and what was changed for it. A failure puts everything back.
+    ///
+    /// # Errors
+    /// A requested address is somebody's, a set is full, or the store cannot be read or written.
+    pub fn allocate(
+        mut self,
+        sets: &[RangeSet],
+        requested: &[Option<IpAddr>],
+    ) -> Result<(Vec<IpAddr>, Vec<Change>), Error> {
+        match self.all(sets, requested) {
+            Ok(addresses) => Ok((addresses, self.changes)),
+            Err(error) => {
+                if let Err(second) = self.search.store.revert(&self.changes) {
+                    tracing::error!("{second}: while undoing after: {error}");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn all(&mut self, sets: &[RangeSet], requested: &[Option<IpAddr>]) -> Result<Vec<IpAddr>, Error> {
+        // A process id used again: what the old process held is free for this one, too.
+        let key = self.request.key.clone();
+        self.give_up(|_, record| record.key != key)?;
+        let mut addresses = Vec::with_capacity(sets.len());
+        for (set, requested) in sets.iter().zip(requested.iter().copied().chain(std::iter::repeat(None))) {
+            addresses.push(self.one(set, requested)?);
+        }
+        // An address that a request replaced, or of a range that is no longer configured.
+        self.give_up(|address, _| !addresses.contains(&address))?;
+        Ok(addresses)
+    }
+
+    fn one(&mut self, set: &RangeSet, requested: Option<IpAddr>) -> Result<IpAddr, Error> {
+        if let Some(address) = requested {
+            return self.requested(address);
+        }
+        if let Some(address) = self.own(set)? {
+            return Ok(address);
+        }
+        let (mine, instance) = self.of_key(set)?;
+        match mine {
+            Some(address) => Ok(address),
+            None => self.draw(set, instance),
+        }
+    }
+
+    /// Rule 1: an explicit request.
+    fn requested(&mut self, address: IpAddr) -> Result<IpAddr, Error> {
+        if let Some(by) = self.search.neighbours.holder(address)? {
+            return Err(Error::Taken { address, by });
+        }
+        let before = self.search.store.read(address)?;
+        if let Some(record) = &before {
+            let own = record.is_of(&self.request.attachment);
+            match record.state {
+                State::Released => {}
+                State::Reserved if record.key == self.request.key => {}
+                State::Reserved => {
+                    return Err(Error::Taken { address, by: format!("reserved for {:?}", record.key.text) });
+                }
+                State::Held if own => self.not_elsewhere(address, record)?,
+                State::Held if record.pinned && record.key != self.request.key => {
+                    return Err(Error::Taken { address, by: format!("reserved for {:?}", record.key.text) });
+                }
+                State::Held if self.search.witness.judge(record) == Liveness::Dead => {}
+                State::Held => return Err(Error::Taken { address, by: record.holder() }),
+            }
+        }
+        let instance = match &before {
+            Some(record) if record.key == self.request.key => record.instance,
+            _ => 0,
+        };
+        self.grant(address, before, instance, true)?;
+        Ok(address)
+    }
+
+    /// Rule 2: what this attachment holds already.
+    fn own(&mut self, set: &RangeSet) -> Result<Option<IpAddr>, Error> {
+        for address in self.search.store.by_attachment.get(&self.request.attachment.tag())? {
+            let Some(record) = self.search.store.read(address)? else { continue };
+            let same = record.is_held()
+                && record.is_of(&self.request.attachment)
+                && record.key == self.request.key
+                && usable(set, address, &record);
+            if same && self.search.neighbours.holder(address)?.is_none() {
+                self.not_elsewhere(address, &record)?;
+                let instance = record.instance;
+                self.grant(address, Some(record), instance, false)?;
+                return Ok(Some(address));
+            }
+        }
+        Ok(None)
+    }
+
+    /// An attachment that provably lives in another namespace is not given to a second one.
+    fn not_elsewhere(&mut self, address: IpAddr, record: &Record) -> Result<(), Error> {
+        let (Some(there), Some((_, here))) = (&record.netns, &self.request.netns) else { return Ok(()) };
+        let (Some(there_id), Some(here)) = (&there.id, here) else { return Ok(()) };
+        if !there_id.same(here) && self.search.witness.judge(record) == Liveness::Running {
+            return Err(Error::Elsewhere(Box::new(Elsewhere {
+                attachment: self.request.attachment.clone(),
+                address,
+                netns: there.path.clone(),
+                since: record.since.clone(),
+            })));
+        }
+        Ok(())
+    }
+
+    /// Rule 3: a record of the key that nobody lives on; else the instance number of rule 4.
+    fn of_key(&mut self, set: &RangeSet) -> Result<(Option<IpAddr>, u32), Error> {
+        let mut records = Vec::new();
+        for address in self.search.store.by_key.get(&self.request.key.hash())? {
+            if let Some(record) = self.search.store.read(address)?
+                && record.key == self.request.key
+                && usable(set, address, &record)
+            {
+                records.push((address, record));
+            }
+        }
+        let attachment = &self.request.attachment;
+        records.sort_by_key(|(_, record)| {
+            (!record.is_of(attachment), record.ifname != attachment.ifname.as_str(), record.instance)
+        });
+        for (address, record) in &records {
+            let free = !record.is_held()
+                || record.is_of(&self.request.attachment)
+                || self.search.witness.judge(record) == Liveness::Dead;
+            if free && self.search.neighbours.holder(*address)?.is_none() {
+                self.grant(*address, Some(record.clone()), record.instance, false)?;
+                return Ok((Some(*address), 0));
+            }
+        }
+        let used: Vec<u32> = records.iter().map(|(_, record)| record.instance).collect();
+        Ok((None, (0..).find(|instance| !used.contains(instance)).unwrap_or(0)))
+    }
+
+    /// Rule 5: the walk from the first candidate, then what was released, last what the dead hold.
+    fn draw(&mut self, set: &RangeSet, instance: u32) -> Result<IpAddr, Error> {
+        let address = self.search.free(set, &self.request.key.digest(instance), Look::AndTake)?;
+        let before = self.search.store.read(address)?;
+        self.grant(address, before, instance, false)?;
+        Ok(address)
+    }
+
+    /// Makes the attachment the holder of an address.
+    fn grant(&mut self, address: IpAddr, before: Option<Record>, instance: u32, requested: bool) -> Result<(), Error> {
+        let request = self.request;
+        let same_key = before.as_ref().filter(|record| record.key == request.key);
+        let record = Record {
+            v: FORMAT,
+            key: request.key.clone(),
+            instance,
+            object: request.object.clone(),
+            rid: request.rid.clone(),
+            container: request.attachment.container.to_string(),
+            ifname: request.attachment.ifname.to_string(),
+            netns: request.netns_ref(),
+            host: request.host_end.clone(),
+            boot: self.search.store.boot(),
+            state: State::Held,
+            uses: same_key.map_or(0, |record| record.uses) + 1,
+            requested: requested || same_key.is_some_and(|record| record.requested),
+            pinned: same_key.is_some_and(|record| record.pinned),
+            since: self.now.clone(),
+        };
+        self.change(Change { address, before, after: Some(record) })
+    }
+
+    fn change(&mut self, change: Change) -> Result<(), Error> {
+        self.search.store.apply(&change)?;
+        self.changes.push(change);
+        Ok(())
+    }
+
+    /// Releases what the attachment holds and `other` picks out.
+    fn give_up(&mut self, other: impl Fn(IpAddr, &Record) -> bool) -> Result<(), Error> {
+        for address in self.search.store.by_attachment.get(&self.request.attachment.tag())? {
+            if let Some(record) = self.search.store.read(address)?
+                && record.is_held()
+                && record.is_of(&self.request.attachment)
+                && other(address, &record)
+            {
+                let after = Some(record.released(&self.now));
+                self.change(Change { address, before: Some(record), after })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A recorded address that its key may have again: in the range, and not taken out of use since, unless
+/// it was asked for by name.
+pub(super) fn usable(set: &RangeSet, address: IpAddr, record: &Record) -> bool {
+    set.0
+        .iter()
+        .any(|range| range.allocatable(address) || ((record.requested || record.pinned) && range.requestable(address)))
+}

@@ -1,0 +1,80 @@
+//! DEL in host-local's place, for a container that was added before the conflist was switched to us.
+
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::net::IpAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::{Duration, Instant};
+
+use fd_lock::RwLock;
+
+use super::{HostLocal, HostLocalError, is_absence, read, split};
+use crate::lock::PATIENCE;
+use crate::{ContainerId, InterfaceName};
+
+impl HostLocal {
+    /// Removes the records of an attachment, as host-local's own DEL does: those of its container id and interface
+    /// or, if there are none, those of the id alone, which is how host-local wrote them before it knew interfaces.
+    /// Returns their addresses.
+    ///
+    /// Nothing is locked, let alone made, when there is nothing to remove.
+    ///
+    /// # Errors
+    /// The folder cannot be read, host-local's lock is held for too long, or a record cannot be removed.
+    pub fn remove(&self, container: &ContainerId, ifname: &InterfaceName) -> Result<Vec<IpAddr>, HostLocalError> {
+        if self.records_of(container, ifname)?.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.locked(|| {
+            // Somebody else may have had the lock, and removed or made records, since.
+            let addresses = self.records_of(container, ifname)?;
+            for address in &addresses {
+                let path = self.folder.join(address.to_string());
+                match std::fs::remove_file(&path) {
+                    Err(error) if !is_absence(&error) => return Err(HostLocalError::Remove { path, source: error }),
+                    _ => {}
+                }
+            }
+            Ok(addresses)
+        })
+    }
+
+    /// The addresses that are recorded for an attachment, dead or alive: what [`remove`](Self::remove) would remove.
+    ///
+    /// # Errors
+    /// The folder or a record cannot be read.
+    pub fn records_of(&self, container: &ContainerId, ifname: &InterfaceName) -> Result<Vec<IpAddr>, HostLocalError> {
+        let (mut exact, mut of_id) = (Vec::new(), Vec::new());
+        for address in self.addresses()? {
+            let Some((text, _)) = read(&self.folder.join(address.to_string()))? else { continue };
+            match split(&text) {
+                (id, Some(interface)) if id == container.as_str() && interface == ifname.as_str() => {
+                    exact.push(address);
+                }
+                (id, None) if id == container.as_str() => of_id.push(address),
+                _ => {}
+            }
+        }
+        Ok(if exact.is_empty() { of_id } else { exact })
+    }
+
+    /// Under host-local's own flock(2). Nothing is written to its lock file: host-local compares the contents of all
+    /// files with the container id, and would remove it.
+    fn locked<T>(&self, act: impl FnOnce() -> Result<T, HostLocalError>) -> Result<T, HostLocalError> {
+        let path = self.folder.join("lock");
+        let fault = |source| HostLocalError::Lock { path: path.clone(), source };
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o640).open(&path);
+        let mut lock = RwLock::new(file.map_err(fault)?);
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match lock.try_write() {
+                Ok(_guard) => return act(),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                Err(error) => return Err(fault(error)),
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Whether the holder of a record still lives.
+
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, SystemTime};
+
+use super::record::{HostEnd, NetnsRef, Record};
+use super::timestamp;
+use crate::Host;
+use crate::netlink::netns::{self, NetnsId, Probe};
+use crate::netlink::{Error, RouteSocket};
+
+/// A record this young may belong to an ADD that has not made its host end yet.
+const YOUNG: Duration = Duration::from_secs(300);
+
+/// What is known of an attachment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    /// Its network namespace is there, and is the one that was recorded.
+    Running,
+    /// Its host end is there.
+    Attached,
+    /// It cannot be there any more.
+    Dead,
+    /// It cannot be told from here: taken for alive.
+    Unknown,
+}
+
+/// Who tells whether a record's holder lives: the kernel, or a test.
+pub trait Witness {
+    /// What is known of the record's holder.
+    fn judge(&mut self, record: &Record) -> Liveness;
+}
+
+/// The kernel as a witness, asked as little as possible.
+pub struct Kernel {
+    boot: String,
+    socket: Option<RouteSocket>,
+    host: Option<NetnsId>,
+    namespaces: (u64, u64),
+}
+
+impl Kernel {
+    /// A witness that judges from this process's namespaces.
+    pub fn new(host: &Host) -> Self {
+        Self { boot: host.boot.clone(), socket: None, host: None, namespaces: namespaces() }
+    }
+
+    /// True if the host end is there; `None` from another network namespace, where it cannot be seen.
+    fn host_end(&mut self, end: &HostEnd) -> Result<Option<bool>, Error> {
+        let host = match &self.host {
+            Some(host) => host,
+            None => self.host.insert(netns::host_id()?),
+        };
+        if !host.same(&end.netns) {
+            return Ok(None);
+        }
+        let socket = match &mut self.socket {
+            Some(socket) => socket,
+            None => self.socket.insert(RouteSocket::open()?),
+        };
+        Ok(Some(socket.link_by_name(&end.ifname)?.is_some()))
+    }
+}
+
+impl Witness for Kernel {
+    fn judge(&mut self, record: &Record) -> Liveness {
+        // First of all: cookies and inode numbers start anew with each boot.
+        if record.boot != self.boot {
+            return Liveness::Dead;
+        }
+        let mut netns_gone = false;
+        if let Some(NetnsRef { path, id: Some(id), mntns, pidns }) = &record.netns
+            && (*mntns, *pidns) == self.namespaces
+        {
+            match netns::probe(path) {
+                Ok(Probe::Network(there)) if there.same(id) => return Liveness::Running,
+                Ok(Probe::Network(_) | Probe::NotANamespace | Probe::Gone) => netns_gone = true,
+                // One namespace that we may not look at must not keep everybody else from an address.
+                Err(error) => tracing::debug!("{}: {error}", path.display()),
+            }
+        }
+        let host_end = record.host.as_ref().and_then(|end| {
+            self.host_end(end).unwrap_or_else(|error| {
+                tracing::debug!("{}: {error}", end.ifname);
+                None
+            })
+        });
+        match host_end {
+            Some(true) => Liveness::Attached,
+            _ if netns_gone => Liveness::Dead,
+            Some(false) if is_old(record) => Liveness::Dead,
+            _ => Liveness::Unknown,
+        }
+    }
+}
+
+fn is_old(record: &Record) -> bool {
+    timestamp::parse(&record.since)
+        .and_then(|since| SystemTime::now().duration_since(since).ok())
+        .is_some_and(|age| age > YOUNG)
+}
+
+/// The mount and pid namespace (inodes) of this process, the only ones where a recorded path means the same.
+pub fn namespaces() -> (u64, u64) {
+    let inode = |path| std::fs::metadata(path).map_or(0, |meta| meta.ino());
+    (inode("/proc/self/ns/mnt"), inode("/proc/self/ns/pid"))
+}

@@ -1,0 +1,270 @@
+//! Addresses that belong to workloads: keys, ranges, records, and the rules that join them.
+
+pub mod allocator;
+mod bitmap;
+pub mod config;
+pub mod folders;
+pub mod host_local;
+mod index;
+pub mod key;
+pub mod liveness;
+#[cfg(test)]
+mod model;
+mod queue;
+pub mod range;
+mod rebuild;
+pub mod record;
+pub mod requested;
+pub mod resolv_conf;
+mod scan;
+pub mod search;
+mod status;
+pub mod store;
+pub mod sweep;
+#[cfg(test)]
+mod tests;
+pub mod timestamp;
+#[cfg(test)]
+mod world;
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+
+use crate::lock::LockError;
+use crate::netlink::netns::NetnsId;
+use crate::{Attachment, Code, Host, NetworkName, netlink};
+use allocator::Allocator;
+use config::IpamConfig;
+use key::Key;
+use liveness::{Kernel, namespaces};
+use record::{HostEnd, NetnsRef, Record};
+use store::{Change, Location};
+
+pub use status::{check, status};
+pub use sweep::{gc, list, release};
+
+/// What can go wrong with addresses.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] config::ConfigError),
+    /// Nothing says what to allocate from.
+    #[error("IPAM config missing 'ipam' key")]
+    NoIpam,
+    /// An address was asked for that nobody may have.
+    #[error(transparent)]
+    Request(#[from] requested::RequestError),
+    /// The records of host-local or of OpenSVC's agent.
+    #[error(transparent)]
+    HostLocal(#[from] host_local::HostLocalError),
+    /// The store is locked by somebody else.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// A file of the store.
+    #[error("cannot {doing} {}: {source}", .path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// A record of a later version.
+    #[error("{} has format {v}, this version knows {}: install the version that wrote it", .path.display(), record::FORMAT)]
+    NewerFormat {
+        /// The record.
+        path: PathBuf,
+        /// Its format.
+        v: u32,
+    },
+    /// Lost records cannot be recovered.
+    #[error("cannot list the ports of network {network} to recover its lost address records: {source}")]
+    Ports {
+        /// The network.
+        network: NetworkName,
+        /// The kernel's answer.
+        source: netlink::Error,
+    },
+    /// A requested address is somebody's.
+    #[error("requested IP address {address} is not available: {by}")]
+    Taken {
+        /// The address.
+        address: IpAddr,
+        /// Its holder, and since when.
+        by: String,
+    },
+    /// The same container id and interface in another network namespace.
+    #[error(transparent)]
+    Elsewhere(Box<Elsewhere>),
+    /// The living hold everything.
+    #[error(
+        "no IP addresses available in range set: {ranges} ({held} held{})",
+        .oldest.as_ref().map(|since| format!(", the oldest since {since}")).unwrap_or_default()
+    )]
+    Full {
+        /// The ranges.
+        ranges: String,
+        /// How many addresses are held.
+        held: u64,
+        /// Since when the oldest is held.
+        oldest: Option<String>,
+    },
+    /// STATUS: the next ADD would find the range full.
+    #[error("{0}")]
+    WouldBeFull(Box<Error>),
+    /// STATUS: the next ADD could not write its record.
+    #[error("cannot write to {}: {source}: an ADD would fail", .path.display())]
+    NotWritable {
+        /// The folder.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// CHECK: no reservation.
+    #[error("Failed to find address added by container {} for interface {} on network {}", .0.container, .0.ifname, .0.network)]
+    NotReserved(Attachment),
+    /// CHECK: another address than the result says.
+    #[error("{attachment} holds {held}, but its result says {}", .listed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    OtherAddress {
+        /// The attachment.
+        attachment: Attachment,
+        /// What the record says.
+        held: IpAddr,
+        /// What the result says.
+        listed: Vec<IpAddr>,
+    },
+}
+
+/// An attachment that is running in another network namespace than the one that asks.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{attachment} has {address} in network namespace {} since {since} and is running there: DEL it first",
+    .netns.display()
+)]
+pub struct Elsewhere {
+    /// The attachment.
+    pub attachment: Attachment,
+    /// Its address.
+    pub address: IpAddr,
+    /// Where it lives.
+    pub netns: PathBuf,
+    /// Since when.
+    pub since: String,
+}
+
+impl Error {
+    pub(crate) fn io(doing: &'static str, path: &Path, source: std::io::Error) -> Self {
+        Self::Io { doing, path: path.to_owned(), source }
+    }
+
+    /// The code printed to the runtime.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Config(error) => error.code(),
+            Self::Request(error) => error.code(),
+            Self::NoIpam => Code::InvalidConfig,
+            Self::Full { .. } => Code::TryAgainLater,
+            Self::Taken { .. } | Self::Elsewhere(_) => Code::InUse,
+            Self::WouldBeFull(_) | Self::NotWritable { .. } => Code::NotAvailable,
+            Self::NotReserved(_) | Self::OtherAddress { .. } => Code::CheckFailed,
+            _ => Code::Io,
+        }
+    }
+}
+
+/// What an attachment asks for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Who asks.
+    pub attachment: Attachment,
+    /// Whose address it will be.
+    pub key: Key,
+    /// The OpenSVC object, if it said so.
+    pub object: Option<String>,
+    /// The OpenSVC resource id, if it said so.
+    pub rid: Option<String>,
+    /// CNI_NETNS, with its identity if it is a network namespace.
+    pub netns: Option<(PathBuf, Option<NetnsId>)>,
+    /// The host end that the network will make.
+    pub host_end: Option<HostEnd>,
+    /// Addresses asked for by name.
+    pub requested: Vec<IpAddr>,
+}
+
+impl Request {
+    fn netns_ref(&self) -> Option<NetnsRef> {
+        let (mntns, pidns) = namespaces();
+        self.netns.clone().map(|(path, id)| NetnsRef { path, id, mntns, pidns })
+    }
+}
+
+/// An address with its prefix length, and the gateway of its range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assigned {
+    /// The address, with host bits.
+    pub address: IpNet,
+    /// The range's gateway.
+    pub gateway: Option<IpAddr>,
+}
+
+/// The addresses of an attachment, one per set, and the way back.
+#[derive(Debug)]
+pub struct Lease {
+    /// The addresses, in the order of the sets.
+    pub addresses: Vec<Assigned>,
+    folder: PathBuf,
+    changes: Vec<Change>,
+}
+
+impl Lease {
+    /// Puts every record back as the ADD found it, except what somebody changed since.
+    ///
+    /// # Errors
+    /// The store cannot be locked, read or written.
+    pub fn undo(self, host: &Host, network: &NetworkName) -> Result<(), Error> {
+        Location { host, network, folder: &self.folder }.existing(|store| store.revert(&self.changes))?;
+        Ok(())
+    }
+}
+
+/// Gives an attachment one address of each set: the one that it has, the one that its key had, or a new one.
+///
+/// # Errors
+/// A requested address is somebody's, a set is full, or the store cannot be read or written. Nothing is changed then.
+pub fn add(host: &Host, config: &IpamConfig, request: &Request) -> Result<Lease, Error> {
+    let requested = requested::assign(&config.sets, &request.requested)?;
+    let location = Location { host, network: &config.network, folder: &config.folder };
+    folders::remember(host, &config.network, &config.folder)?;
+    let (addresses, changes) = location.created(|store| {
+        let mut witness = Kernel::new(host);
+        let mut others = config.neighbours();
+        Allocator::new(store, &mut witness, &mut others, request).allocate(&config.sets, &requested)
+    })?;
+    let addresses = addresses.into_iter().filter_map(|address| assigned(&config.sets, address)).collect();
+    Ok(Lease { addresses, folder: config.folder.clone(), changes })
+}
+
+/// An address with the prefix length and the gateway of its range.
+fn assigned(sets: &[range::RangeSet], address: IpAddr) -> Option<Assigned> {
+    let range = sets.iter().find_map(|set| set.range_of(address).ok())?;
+    let address = IpNet::new(address, range.subnet.prefix_len()).ok()?;
+    Some(Assigned { address, gateway: range.gateway })
+}
+
+/// The records of an attachment that are in a folder.
+fn held_by(store: &store::Store, attachment: &Attachment) -> Result<Vec<(IpAddr, Record)>, Error> {
+    let mut found = Vec::new();
+    for address in store.by_attachment.get(&attachment.tag())? {
+        if let Some(record) = store.read(address)?
+            && record.is_held()
+            && record.is_of(attachment)
+        {
+            found.push((address, record));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,148 @@
+//! Making the derived files again from the records, and lost records again from the ports of the bridge.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::net::IpAddr;
+
+use super::Error;
+use super::index::make_folder;
+use super::key::{Key, KeySource};
+use super::queue::Entry;
+use super::record::{FORMAT, HostEnd, Record, State};
+use super::store::{Change, Class, Store};
+use super::timestamp::{format, micros};
+use crate::netlink::{GROUP, Link, RouteSocket, netns};
+
+impl Store {
+    /// Makes all derived files again. `lost`: there were none, so the records may be lost as well, and those
+    /// of attachments whose host end is still there are made again first.
+    pub(super) fn rebuild(&mut self, lost: bool) -> Result<(), Error> {
+        self.touch();
+        self.by_key.clear()?;
+        self.by_attachment.clear()?;
+        for name in ["bitmap", "queue"] {
+            let folder = self.folder.join(name);
+            match fs::remove_dir_all(&folder) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::io("empty", &folder, error)),
+                _ => make_folder(&folder)?,
+            }
+        }
+        let _ = fs::remove_file(self.folder.join(".new"));
+        let mut present = Vec::new();
+        let mut released: HashMap<(Class, bool), Vec<Entry>> = HashMap::new();
+        for address in self.addresses()? {
+            let Some(record) = self.read(address)? else { continue };
+            self.by_key.insert(&record.key.hash(), address)?;
+            self.by_attachment.insert(&record.tag(self.network.as_str()), address)?;
+            if record.state == State::Released {
+                let entry = Entry { address, since: micros(&record.since) };
+                released.entry((Class::of(&record), address.is_ipv6())).or_default().push(entry);
+            }
+            present.push(address);
+        }
+        for ((class, v6), mut entries) in released {
+            entries.sort_by_key(|entry| entry.since);
+            self.queue(class, v6).rewrite(&entries)?;
+        }
+        self.bitmap.write_all(present.iter().copied().filter(IpAddr::is_ipv4))?;
+        if lost { self.recover_ports() } else { Ok(()) }
+    }
+
+    /// `rm -rf /var/lib/cni` is common advice: what the host ends of living attachments say of their addresses
+    /// becomes records again, or a running container's address would be given to another.
+    fn recover_ports(&mut self) -> Result<(), Error> {
+        let ports = RouteSocket::open()
+            .and_then(|mut socket| socket.links())
+            .map_err(|source| Error::Ports { network: self.network.clone(), source })?;
+        let host = netns::host_id().map_err(|source| Error::Ports { network: self.network.clone(), source })?;
+        let now = format(std::time::SystemTime::now());
+        let mut recovered = 0;
+        for port in ports.into_iter().filter(|port| port.group == GROUP) {
+            let Some(alias) = port.alias.as_deref().and_then(|alias| Alias::parse(alias, self.network.as_str())) else {
+                continue;
+            };
+            for address in &alias.addresses {
+                if self.read(*address)?.is_some() {
+                    continue;
+                }
+                let record = alias.record(&port, &self.boot(), &host, &now);
+                self.apply(&Change { address: *address, before: None, after: Some(record) })?;
+                recovered += 1;
+            }
+        }
+        if recovered > 0 {
+            tracing::warn!(
+                "the address records of network {} were lost: {recovered} made again from the ports of its bridge",
+                self.network
+            );
+        }
+        Ok(())
+    }
+}
+
+/// What the ifalias of a host end says: `osvc:<network>:<address>,… <interface> <container> <source> <key>`.
+struct Alias<'a> {
+    addresses: Vec<IpAddr>,
+    ifname: &'a str,
+    container: &'a str,
+    key: Key,
+}
+
+impl<'a> Alias<'a> {
+    fn parse(alias: &'a str, network: &str) -> Option<Self> {
+        let rest = alias.strip_prefix("osvc:")?.strip_prefix(network)?.strip_prefix(':')?;
+        let mut words = rest.splitn(5, ' ');
+        let addresses = words.next()?.split(',').filter_map(|text| text.parse().ok()).collect();
+        let (ifname, container) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        // A cut alias has lost its key: the container id, or what is left of it, stands in.
+        let key = match (words.next().and_then(KeySource::from_name), words.next()) {
+            (Some(source), Some(text)) if !text.is_empty() => Key { source, text: text.to_owned() },
+            _ => Key { source: KeySource::Container, text: container.to_owned() },
+        };
+        Some(Self { addresses, ifname, container, key })
+    }
+
+    fn record(&self, port: &Link, boot: &str, host: &netns::NetnsId, now: &str) -> Record {
+        Record {
+            v: FORMAT,
+            key: self.key.clone(),
+            instance: 0,
+            object: None,
+            rid: None,
+            container: self.container.to_owned(),
+            ifname: self.ifname.to_owned(),
+            netns: None,
+            host: Some(HostEnd { ifname: port.name.clone(), netns: host.clone() }),
+            boot: boot.to_owned(),
+            state: State::Held,
+            uses: 1,
+            requested: false,
+            pinned: false,
+            since: now.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alias_gives_back_what_was_put_there() {
+        let alias = "osvc:net:10.0.0.2,fd00::2 eth0 c1 podman my web";
+        let parsed = Alias::parse(alias, "net").unwrap();
+        assert_eq!(parsed.addresses, ["10.0.0.2".parse::<IpAddr>().unwrap(), "fd00::2".parse().unwrap()]);
+        assert_eq!((parsed.ifname, parsed.container), ("eth0", "c1"));
+        assert_eq!((parsed.key.source, parsed.key.text.as_str()), (KeySource::Podman, "my web"));
+    }
+
+    #[test]
+    fn another_networks_alias_is_not_ours_and_a_cut_one_still_has_its_addresses() {
+        assert!(Alias::parse("osvc:net2:10.0.0.2 eth0 c1", "net").is_none());
+        assert!(Alias::parse("something", "net").is_none());
+        let cut = Alias::parse("osvc:net:10.0.0.2 eth0 0123456789", "net").unwrap();
+        assert_eq!(cut.key, Key { source: KeySource::Container, text: "0123456789".to_owned() });
+        assert_eq!(cut.addresses.len(), 1);
+    }
+}

@@ -1,0 +1,75 @@
+//! STATUS and CHECK: what an ADD would meet, and whether an attachment has what it was given.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use nix::unistd::{AccessFlags, access};
+
+use super::config::IpamConfig;
+use super::liveness::Kernel;
+use super::search::Search;
+use super::store::Location;
+use super::{Error, held_by};
+use crate::{Attachment, Host};
+
+/// Whether an ADD for a new key would find an address and could write its record.
+///
+/// # Errors
+/// [`Error::NotWritable`], or [`Error::WouldBeFull`] unless the configuration says that this does not count.
+pub fn status(host: &Host, config: &IpamConfig) -> Result<(), Error> {
+    writable(&config.folder)?;
+    if !config.status_when_full {
+        return Ok(());
+    }
+    let location = Location { host, network: &config.network, folder: &config.folder };
+    let look = |store: &mut super::store::Store| {
+        let (mut witness, mut neighbours) = (Kernel::new(host), config.neighbours());
+        let mut search = Search { store, witness: &mut witness, neighbours: &mut neighbours };
+        config.sets.iter().try_for_each(|set| match search.free(set, &[0; 32], super::search::Look::Only) {
+            Ok(_) => Ok(()),
+            Err(full @ Error::Full { .. }) => Err(Error::WouldBeFull(Box::new(full))),
+            Err(error) => Err(error),
+        })
+    };
+    location.existing(look).map(|_| ())
+}
+
+/// True write access to a folder or to the nearest one above it that is there, and room for a file.
+fn writable(folder: &Path) -> Result<(), Error> {
+    let fail = |path: &Path, errno: nix::Error| Error::NotWritable { path: path.to_owned(), source: errno.into() };
+    for path in folder.ancestors() {
+        match access(path, AccessFlags::W_OK | AccessFlags::X_OK) {
+            Ok(()) => {
+                let room = nix::sys::statvfs::statvfs(path).map_err(|errno| fail(path, errno))?;
+                // Zero files in all: a file system that does not count them.
+                let full = room.blocks_free() == 0 || (room.files() > 0 && room.files_free() == 0);
+                return if full { Err(fail(path, nix::Error::ENOSPC)) } else { Ok(()) };
+            }
+            Err(nix::Error::ENOENT) => {}
+            Err(errno) => return Err(fail(path, errno)),
+        }
+    }
+    Ok(())
+}
+
+/// Whether the attachment holds an address of each of its ranges, and those that its result lists.
+///
+/// # Errors
+/// [`Error::NotReserved`] or [`Error::OtherAddress`].
+pub fn check(host: &Host, config: &IpamConfig, attachment: &Attachment, listed: &[IpAddr]) -> Result<(), Error> {
+    let location = Location { host, network: &config.network, folder: &config.folder };
+    let held = location.existing(|store| held_by(store, attachment))?.unwrap_or_default();
+    let missing = || Error::NotReserved(attachment.clone());
+    if held.is_empty() {
+        return Err(missing());
+    }
+    for (address, _) in &held {
+        if !listed.is_empty() && !listed.contains(address) {
+            let listed = listed.to_vec();
+            return Err(Error::OtherAddress { attachment: attachment.clone(), held: *address, listed });
+        }
+    }
+    let is_held = |address: &IpAddr| held.iter().any(|(held, _)| held == address);
+    let ours = |address: &&IpAddr| config.sets.iter().any(|set| set.contains(**address));
+    if listed.iter().filter(ours).all(is_held) { Ok(()) } else { Err(missing()) }
+}

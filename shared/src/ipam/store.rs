@@ -1,0 +1,352 @@
+//! The folder of a network's address records.
+//!
+//! ```text
+//! <folder>/               0700
+//!   lock                  flock(2) of every writer, with the pid of the last one
+//!   10.22.0.5             the record of an address: the only thing that decides
+//!   by-key/ by-attachment/  derived: which addresses a key or attachment has   (index.rs)
+//!   bitmap/               derived: which addresses have a record               (bitmap.rs)
+//!   queue/                derived: released addresses, oldest first            (queue.rs)
+//!   index                 derived: boot id and the times at which we left the two index folders
+//!   exhausted             derived: the last time that everything was held by the living
+//!   corrupt/              set aside: what is no record
+//! ```
+//!
+//! A record is there whole or not at all: it is written to `.new`, then linked (a new one) or renamed (a
+//! changed one). ADD and DEL do not fsync: after a power loss nobody is left who needs what they wrote. The
+//! derived files are made again from the records whenever `index` does not fit: another boot, a folder changed by
+//! somebody else, a writer killed in the middle.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::Error;
+use super::bitmap::Bitmap;
+use super::index::{Index, make_folder};
+use super::queue::{Entry, Queue};
+use super::record::{FORMAT, Record, State};
+use super::timestamp::micros;
+use crate::{Host, NetworkName, lock};
+
+/// Names in the folder that are no records.
+const OURS: [&str; 9] =
+    ["lock", "by-key", "by-attachment", "by-namespace", "bitmap", "queue", "index", "exhausted", "corrupt"];
+
+/// How a released address was used, in the order in which strangers get it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// By one ADD.
+    Once,
+    /// By several ADDs of one key: it will probably come again.
+    Again,
+    /// After an explicit request.
+    Requested,
+}
+
+impl Class {
+    /// All of them, in order.
+    pub const ALL: [Self; 3] = [Self::Once, Self::Again, Self::Requested];
+
+    /// The class of a record.
+    pub fn of(record: &Record) -> Self {
+        match record {
+            Record { requested: true, .. } => Self::Requested,
+            Record { uses: ..=1, .. } => Self::Once,
+            _ => Self::Again,
+        }
+    }
+}
+
+/// A record before and after, for undoing.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The address.
+    pub address: IpAddr,
+    /// What was there.
+    pub before: Option<Record>,
+    /// What is there now.
+    pub after: Option<Record>,
+}
+
+/// The records of one network, locked.
+pub struct Store {
+    pub(super) folder: PathBuf,
+    pub(super) network: NetworkName,
+    pub(super) by_key: Index,
+    pub(super) by_attachment: Index,
+    pub(super) bitmap: Bitmap,
+    boot: String,
+    dirty: bool,
+}
+
+/// Where a store comes from: its folder and whose it is.
+pub struct Location<'a> {
+    /// This host.
+    pub host: &'a Host,
+    /// The network, which scopes the keys.
+    pub network: &'a NetworkName,
+    /// The folder.
+    pub folder: &'a Path,
+}
+
+impl Location<'_> {
+    /// Runs `act` on the locked store, or returns `None` if there is no such folder.
+    pub fn existing<T>(&self, act: impl FnOnce(&mut Store) -> Result<T, Error>) -> Result<Option<T>, Error> {
+        match fs::symlink_metadata(self.folder) {
+            Ok(_) => self.locked(act).map(Some),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("read", self.folder, error)),
+        }
+    }
+
+    /// Runs `act` on the locked store, whose folder is made if it is not there.
+    pub fn created<T>(&self, act: impl FnOnce(&mut Store) -> Result<T, Error>) -> Result<T, Error> {
+        make_folder(self.folder)?;
+        self.locked(act)
+    }
+
+    fn locked<T>(&self, act: impl FnOnce(&mut Store) -> Result<T, Error>) -> Result<T, Error> {
+        lock::exclusively(&self.folder.join("lock"), || {
+            let mut store = Store {
+                folder: self.folder.to_owned(),
+                network: self.network.clone(),
+                by_key: Index::new(self.folder.join("by-key")),
+                by_attachment: Index::new(self.folder.join("by-attachment")),
+                bitmap: Bitmap::new(self.folder.join("bitmap")),
+                boot: self.host.boot.clone(),
+                dirty: false,
+            };
+            match store.index() {
+                Derived::Fits => {}
+                Derived::Missing => store.rebuild(true)?,
+                Derived::Stale => store.rebuild(false)?,
+            }
+            let outcome = act(&mut store);
+            store.seal();
+            outcome
+        })
+    }
+}
+
+/// What `index` says of the derived files.
+enum Derived {
+    Fits,
+    Stale,
+    Missing,
+}
+
+impl Store {
+    fn index(&self) -> Derived {
+        match fs::read_to_string(self.folder.join("index")) {
+            Ok(text) if text.trim_end() == self.index_line() => Derived::Fits,
+            Ok(_) => Derived::Stale,
+            Err(_) => Derived::Missing,
+        }
+    }
+
+    fn index_line(&self) -> String {
+        format!("{FORMAT} {} {} {}", self.boot, self.by_key.changed(), self.by_attachment.changed())
+    }
+
+    /// Tells the next writer that the derived files are as we left them.
+    pub(super) fn seal(&mut self) {
+        if !std::mem::take(&mut self.dirty) {
+            return;
+        }
+        let path = self.folder.join("index");
+        // Fixed width: overwritten in place, and a torn line fits nothing.
+        let written = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .and_then(|mut file| file.write_all(format!("{:<127}\n", self.index_line()).as_bytes()));
+        if let Err(error) = written {
+            tracing::debug!("{}: {error}; it will be made again", path.display());
+        }
+    }
+
+    pub(super) fn boot(&self) -> String {
+        self.boot.clone()
+    }
+
+    /// Marks the derived folders as changed.
+    pub(super) fn touch(&mut self) {
+        self.dirty = true;
+    }
+
+    /// The queue of released addresses of a class and family.
+    pub fn queue(&self, class: Class, v6: bool) -> Queue {
+        let class = match class {
+            Class::Once => "once",
+            Class::Again => "again",
+            Class::Requested => "requested",
+        };
+        Queue::new(self.folder.join("queue").join(format!("{class}{}", if v6 { 6 } else { 4 })))
+    }
+
+    /// The file of an address.
+    pub fn path(&self, address: IpAddr) -> PathBuf {
+        self.folder.join(address.to_string())
+    }
+
+    /// The record of an address. What is no record is set aside and counts as none.
+    ///
+    /// # Errors
+    /// [`Error::NewerFormat`]: a later version wrote it; guessing could give one address to two.
+    pub fn read(&self, address: IpAddr) -> Result<Option<Record>, Error> {
+        let path = self.path(address);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            // A folder, say, where a record should be.
+            Err(error) if error.kind() == ErrorKind::IsADirectory => Vec::new(),
+            Err(error) => return Err(Error::io("read", &path, error)),
+        };
+        match serde_json::from_slice::<Record>(&text) {
+            Ok(record) if record.v == FORMAT => Ok(Some(record)),
+            Ok(record) => Err(Error::NewerFormat { path, v: record.v }),
+            Err(error) => {
+                self.set_aside(&path, &error.to_string())?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Moves what is no record to `corrupt/`, where an operator can look at it.
+    pub(super) fn set_aside(&self, path: &Path, why: &str) -> Result<(), Error> {
+        let folder = self.folder.join("corrupt");
+        make_folder(&folder)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let aside = (0..)
+            .map(|n| folder.join(if n == 0 { name.to_string() } else { format!("{name}.{n}") }))
+            .find(|path| fs::symlink_metadata(path).is_err())
+            .unwrap_or(folder);
+        tracing::warn!("{} is no address record ({why}): moved to {}", path.display(), aside.display());
+        fs::rename(path, &aside).map_err(|error| Error::io("move", path, error))
+    }
+
+    /// The addresses that have a file, in no order. Unknown files are set aside.
+    pub fn addresses(&self) -> Result<Vec<IpAddr>, Error> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(|error| Error::io("read", &self.folder, error))? {
+            let name = entry.map_err(|error| Error::io("read", &self.folder, error))?.file_name();
+            let name = name.to_string_lossy();
+            match name.parse::<IpAddr>() {
+                Ok(address) if address.to_string() == *name => found.push(address),
+                _ if OURS.contains(&&*name) || name.starts_with('.') => {}
+                _ => self.set_aside(&self.folder.join(&*name), "its name is no address")?,
+            }
+        }
+        Ok(found)
+    }
+
+    /// Brings a record and what derives from it from `before` to `after`.
+    pub fn apply(&mut self, change: &Change) -> Result<(), Error> {
+        let network = self.network.clone();
+        let place = |record: &Record| (record.key.hash(), record.tag(network.as_str()));
+        let (before, after) = (change.before.as_ref().map(place), change.after.as_ref().map(place));
+        let address = change.address;
+        if let Some((key, tag)) = &after {
+            if before.as_ref().map(|(key, _)| key) != Some(key) {
+                self.touch();
+                self.by_key.insert(key, address)?;
+            }
+            if before.as_ref().map(|(_, tag)| tag) != Some(tag) {
+                self.touch();
+                self.by_attachment.insert(tag, address)?;
+            }
+        }
+        match &change.after {
+            Some(record) => {
+                if let Err(error) = self.write(address, record, change.before.is_none()) {
+                    self.forget_entries(address, &after, &before);
+                    return Err(error);
+                }
+            }
+            None => {
+                self.bitmap.mark(address, false, false)?;
+                let path = self.path(address);
+                match fs::remove_file(&path) {
+                    Err(error) if error.kind() != ErrorKind::NotFound => {
+                        return Err(Error::io("remove", &path, error));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if let Some((key, tag)) = &before {
+            if after.as_ref().map(|(key, _)| key) != Some(key) {
+                self.touch();
+                self.by_key.remove(key, address)?;
+            }
+            if after.as_ref().map(|(_, tag)| tag) != Some(tag) {
+                self.touch();
+                self.by_attachment.remove(tag, address)?;
+            }
+        }
+        if change.before.is_none() {
+            self.bitmap.mark(address, true, address.is_ipv4())?;
+        }
+        if let Some(record) = &change.after
+            && record.state == State::Released
+        {
+            let entry = Entry { address, since: micros(&record.since) };
+            self.queue(Class::of(record), address.is_ipv6()).push(entry)?;
+        }
+        Ok(())
+    }
+
+    /// After a record could not be written: its index entries go again, as far as the disk lets them.
+    fn forget_entries(&self, address: IpAddr, made: &Option<(String, String)>, kept: &Option<(String, String)>) {
+        let Some((key, tag)) = made else { return };
+        if kept.as_ref().map(|(key, _)| key) != Some(key) {
+            let _ = self.by_key.remove(key, address);
+        }
+        if kept.as_ref().map(|(_, tag)| tag) != Some(tag) {
+            let _ = self.by_attachment.remove(tag, address);
+        }
+    }
+
+    /// Writes a record: linked if it is a new one, so that it can replace nothing.
+    fn write(&self, address: IpAddr, record: &Record, new: bool) -> Result<(), Error> {
+        let (temporary, path) = (self.folder.join(".new"), self.path(address));
+        let mut line = serde_json::to_vec(record).map_err(|error| Error::io("write", &path, error.into()))?;
+        line.push(b'\n');
+        let durable = record.state == State::Reserved;
+        let write = || {
+            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+            file.write_all(&line)?;
+            if durable {
+                file.sync_all()?;
+            }
+            if new {
+                fs::hard_link(&temporary, &path)?;
+                fs::remove_file(&temporary)?;
+            } else {
+                fs::rename(&temporary, &path)?;
+            }
+            if durable { fs::File::open(&self.folder)?.sync_all() } else { Ok(()) }
+        };
+        write().map_err(|error| {
+            let _ = fs::remove_file(&temporary);
+            Error::io("write", &path, error)
+        })
+    }
+
+    /// Puts back what changes found, the last one first, except what somebody changed since.
+    pub fn revert(&mut self, changes: &[Change]) -> Result<(), Error> {
+        let mut first = Ok(());
+        for change in changes.iter().rev() {
+            let back = Change { address: change.address, before: change.after.clone(), after: change.before.clone() };
+            let reverted =
+                self.read(change.address).and_then(|now| if now == change.after { self.apply(&back) } else { Ok(()) });
+            first = first.and(reverted);
+        }
+        first
+    }
+}
