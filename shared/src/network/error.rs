@@ -1,0 +1,271 @@
+//! What can go wrong with a network or an attachment to it.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+
+use super::check::Fault;
+use crate::lock::LockError;
+use crate::netlink::Mac;
+use crate::protocol::JsonError;
+use crate::{Attachment, Code, NetworkName, netlink};
+
+/// What can go wrong with a network or an attachment to it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A key whose value cannot be honoured.
+    #[error("cannot honour {key} {value}: {reason}")]
+    Unsupported {
+        /// The key, with its path.
+        key: &'static str,
+        /// The value, as JSON.
+        value: String,
+        /// Why not, and what would do.
+        reason: Reason,
+    },
+    /// A value of the wrong type.
+    #[error("invalid network configuration: {0}")]
+    Type(#[from] JsonError),
+    /// Two keys that exclude each other.
+    #[error("{0}")]
+    Contradiction(Contradiction),
+    /// The name of the bridge is another device's.
+    #[error(
+        "failed to create bridge {name:?}: {name:?} already exists but is not a bridge, it is a {kind} device: name another `bridge`"
+    )]
+    NotABridge {
+        /// The name.
+        name: String,
+        /// What it is.
+        kind: String,
+    },
+    /// Another network of ours has these addresses.
+    #[error(
+        "network {name}: subnet {subnet} overlaps {other_subnet} of network {other}: choose another subnet, or remove network {other} and its bridge {bridge}"
+    )]
+    OverlapsNetwork {
+        /// The network.
+        name: NetworkName,
+        /// Its subnet.
+        subnet: IpNet,
+        /// The other network.
+        other: NetworkName,
+        /// The other one's subnet.
+        other_subnet: IpNet,
+        /// The other one's bridge.
+        bridge: String,
+    },
+    /// The host has a route to these addresses.
+    #[error("network {name}: subnet {subnet} overlaps the host's route {route} on {device}: choose another subnet")]
+    OverlapsRoute {
+        /// The network.
+        name: NetworkName,
+        /// Its subnet.
+        subnet: IpNet,
+        /// The route's destination.
+        route: IpNet,
+        /// The route's device.
+        device: String,
+    },
+    /// The bridge has an address that clashes with a gateway.
+    #[error(
+        "failed to set bridge addr: {bridge:?} already has an IP address different from {gateway}: {address} clashes with it; remove it, or set forceAddress"
+    )]
+    AddressClash {
+        /// The bridge.
+        bridge: String,
+        /// What it has.
+        address: IpNet,
+        /// What it should have.
+        gateway: IpNet,
+    },
+    /// The interface is there already.
+    #[error(
+        "container veth name ({ifname:?}) peer provided ({host_end:?}) already exists: delete it, or attach by another name than CNI_IFNAME {ifname}"
+    )]
+    InterfaceExists {
+        /// Its name.
+        ifname: String,
+        /// The name that its host end would have.
+        host_end: String,
+    },
+    /// The host end of this attachment is that of a living container.
+    #[error(
+        "{attachment} is attached already: its host end {host_end} is there, and so is the other end; DEL it first"
+    )]
+    Attached {
+        /// The attachment.
+        attachment: Attachment,
+        /// The host end.
+        host_end: String,
+    },
+    /// The name of the host end is a foreign device's.
+    #[error("{host_end} exists, and is not the host end of {attachment}: rename or delete it")]
+    HostEndTaken {
+        /// The attachment.
+        attachment: Attachment,
+        /// The host end.
+        host_end: String,
+    },
+    /// IPv6 forwarding would cut the host's own default route.
+    #[error(
+        "IPv6 forwarding would make the host lose its router-advertised default route on {device}: set net.ipv6.conf.{device}.accept_ra to 2 ({source})"
+    )]
+    RouterAdvertisements {
+        /// The device.
+        device: String,
+        /// Why we could not.
+        source: netlink::Error,
+    },
+    /// The IPAM plugin gave no address.
+    #[error("IPAM plugin returned missing IP config: network {0} needs an address for each container")]
+    NoAddress(NetworkName),
+    /// Another host has the container's address.
+    #[error("IPv6 address {address} on {ifname} is in use by another host (duplicate address detection)")]
+    DuplicateAddress {
+        /// The address.
+        address: IpAddr,
+        /// The interface.
+        ifname: String,
+    },
+    /// The kernel refused the requested MAC address.
+    #[error("failed to make veth pair: address {mac}: {source}")]
+    Mac {
+        /// The address.
+        mac: Mac,
+        /// The kernel's answer.
+        source: netlink::Error,
+    },
+    /// A route that cannot be: its gateway is not on the link, or the like.
+    #[error("failed to add route: {0}")]
+    Route(netlink::Error),
+    /// CNI_NETNS is no network namespace.
+    #[error("failed to open netns: {0}")]
+    Netns(netlink::Error),
+    /// The kernel refused a request.
+    #[error(transparent)]
+    Netlink(#[from] netlink::Error),
+    /// A record could not be read or written.
+    #[error("cannot {doing} {}: {source}", .path.display())]
+    Record {
+        /// read, write, …
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// A record of a later version.
+    #[error("{} has format {v}, this version knows {}: install the version that wrote it", .path.display(), super::record::FORMAT)]
+    NewerFormat {
+        /// The record.
+        path: PathBuf,
+        /// Its format.
+        v: u32,
+    },
+    /// Networks are being set up by somebody else.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// STATUS: an ADD could not write the network's record.
+    #[error("cannot write to {}: {source}: an ADD would fail", .path.display())]
+    NotWritable {
+        /// The folder.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// STATUS: an ADD would be refused.
+    #[error("an ADD would fail: {0}")]
+    WouldFail(Box<Error>),
+    /// CHECK: this is not as ADD made it.
+    #[error("{attachment}: {}", .faults.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    Check {
+        /// The attachment.
+        attachment: Attachment,
+        /// What is wrong.
+        faults: Vec<Fault>,
+    },
+}
+
+/// Why a value cannot be honoured.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// A later version will.
+    #[error("not supported by this version")]
+    NotYet,
+    /// The text is no such thing.
+    #[error("it is not {0}")]
+    Not(&'static str),
+    /// The value lies outside of what there is.
+    #[error("it must be {0}")]
+    MustBe(&'static str),
+    /// 802.1Q has 4094 networks.
+    #[error("invalid VLAN ID {0} (must be between 0 and 4094)")]
+    Vlan(i64),
+    /// A name that no device can have.
+    #[error(transparent)]
+    Name(#[from] crate::attachment::NameError),
+    /// A network's address has host bits.
+    #[error("it has host bits set, the network is {0}")]
+    HostBits(IpNet),
+    /// Two subnets of one network.
+    #[error("it overlaps {0}")]
+    Overlaps(IpNet),
+}
+
+/// Keys that exclude each other.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Contradiction {
+    /// B4.8.
+    #[error("cannot use IPAM when DisableContainerInterface flag is set")]
+    AddressOfDownInterface,
+    /// B4.6.
+    #[error("cannot set hairpin mode and promiscuous mode at the same time")]
+    HairpinAndPromiscuous,
+    /// `network` says which addresses there are, and so does `ipam`.
+    #[error("`network` and ipam.{0} both say which addresses the network has: leave out one of them")]
+    NetworkAndIpam(&'static str),
+    /// `network` is allocated by osvc-ipam.
+    #[error("`network` is for osvc-ipam, and ipam.type is {0:?}: leave out one of them")]
+    NetworkAndOtherIpam(String),
+    /// `public` addresses leave as they are.
+    #[error("public and ipMasq exclude each other: leave out one of them")]
+    PublicAndMasqueraded,
+    /// A layer 2 network has no gateway.
+    #[error("{0} needs addresses: give `network`, or `ipam` with a `type`")]
+    LayerTwo(&'static str),
+}
+
+impl Error {
+    pub(crate) fn record(doing: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        Self::Record { doing, path: path.into(), source }
+    }
+
+    /// The code of the CNI specification.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Unsupported { .. } => Code::UnsupportedField,
+            Self::Type(_) => Code::Decode,
+            Self::Contradiction(_)
+            | Self::NotABridge { .. }
+            | Self::OverlapsNetwork { .. }
+            | Self::OverlapsRoute { .. }
+            | Self::AddressClash { .. }
+            | Self::NoAddress(_)
+            | Self::Mac { .. }
+            | Self::Route(_) => Code::InvalidConfig,
+            Self::InterfaceExists { .. } => Code::InvalidEnvironment,
+            Self::Attached { .. } | Self::HostEndTaken { .. } | Self::DuplicateAddress { .. } => Code::InUse,
+            Self::Netns(_) => Code::InvalidNetns,
+            Self::Lock(LockError::Held { .. }) => Code::TryAgainLater,
+            Self::NotWritable { .. } | Self::WouldFail(_) => Code::NotAvailable,
+            Self::Check { .. } => Code::CheckFailed,
+            Self::RouterAdvertisements { .. }
+            | Self::Netlink(_)
+            | Self::Record { .. }
+            | Self::NewerFormat { .. }
+            | Self::Lock(_) => Code::Io,
+        }
+    }
+}

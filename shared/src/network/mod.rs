@@ -1,0 +1,23 @@
+//! What a network looks like in the kernel: its bridge, and the pair that joins a container to it.
+//!
+//! A network is set up once in a boot, under a lock, and recorded ([`setup`], [`record`]); after that
+//! an attachment costs a pair, its addresses and routes ([`port`], [`container`]).
+
+pub mod alias;
+pub mod check;
+pub mod config;
+pub mod container;
+pub mod error;
+pub mod forwarding;
+pub mod mac;
+pub mod mtu;
+pub mod names;
+pub mod overlap;
+pub mod port;
+pub mod record;
+pub mod setup;
+pub mod sysctl;
+
+pub use config::BridgeConfig;
+pub use error::Error;
+pub use record::NetworkRecord;

@@ -1,0 +1,69 @@
+//! Names of devices.
+
+use sha2::{Digest, Sha256};
+
+use crate::attachment::hex;
+use crate::{NetworkName, netlink};
+
+/// What the names of our bridges begin with.
+const PREFIX: &str = "obr_";
+/// IFNAMSIZ without the closing NUL.
+const LONGEST: usize = 15;
+/// ALTIFNAMSIZ without the closing NUL.
+const LONGEST_ALTNAME: usize = 127;
+
+/// The name of a network's bridge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BridgeName {
+    /// The device's name.
+    pub name: String,
+    /// The full name, when the device's is short for it.
+    pub altname: Option<String>,
+}
+
+impl BridgeName {
+    /// `obr_<network>` when it fits in 15 bytes; else `obr_`, the first 3 bytes of the network's name,
+    /// and 8 hex digits of SHA-256(name). Then the full name is an alternative name of the device, cut
+    /// to 127 bytes.
+    pub fn of(network: &NetworkName) -> Self {
+        let network = network.as_str();
+        let full = format!("{PREFIX}{network}");
+        if full.len() <= LONGEST {
+            return Self { name: full, altname: None };
+        }
+        let hash = hex(&Sha256::digest(network.as_bytes())[..4]);
+        // All characters of a network's name are ASCII.
+        let name = format!("{PREFIX}{}{hash}", &network[..3]);
+        Self { name, altname: Some(full.chars().take(LONGEST_ALTNAME).collect()) }
+    }
+}
+
+/// True for a device that carries our mark: its group, which an alias cannot be taken for.
+pub fn is_ours(link: &netlink::Link) -> bool {
+    link.group == netlink::GROUP
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(network: &str) -> BridgeName {
+        BridgeName::of(&network.parse().unwrap())
+    }
+
+    #[test]
+    fn a_short_name_is_the_whole_name() {
+        assert_eq!(name("prod"), BridgeName { name: "obr_prod".into(), altname: None });
+        assert_eq!(name("elevenbytes").name, "obr_elevenbytes");
+    }
+
+    #[test]
+    fn a_long_name_is_hashed_and_kept_as_altname() {
+        let long = name("production-frontend");
+        assert_eq!(long.name, "obr_proea75247d");
+        assert_eq!(long.altname.as_deref(), Some("obr_production-frontend"));
+        let other = name("production-backends");
+        assert_eq!((other.name.len(), other.name == long.name), (15, false));
+        assert_eq!(name(&"x".repeat(200)).altname.unwrap().len(), 127);
+    }
+}

@@ -1,0 +1,192 @@
+//! The pair that joins a container to the bridge, seen from the host.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+
+use super::names::is_ours;
+use super::sysctl::Sysctl;
+use super::{Error, alias};
+use crate::netlink::{Link, Mac, Netns, NewPair, RouteSocket};
+use crate::{Attachment, NetworkName};
+
+/// How long a port may take to forward, and how often it is asked.
+const FORWARDING: Duration = Duration::from_millis(200);
+/// See above.
+const PAUSE: Duration = Duration::from_micros(300);
+
+/// A pair to be made.
+#[derive(Debug)]
+pub struct NewPort<'a> {
+    /// Whose it is.
+    pub attachment: &'a Attachment,
+    /// Where the container is.
+    pub netns: &'a Netns,
+    /// The bridge.
+    pub bridge: &'a Link,
+    /// MTU of both ends, in bytes.
+    pub mtu: u32,
+    /// MAC address of the container's end.
+    pub mac: Mac,
+    /// MAC address of the host end.
+    pub host_mac: Mac,
+    /// Hairpin mode.
+    pub hairpin: bool,
+    /// The description of the host end.
+    pub alias: &'a str,
+}
+
+/// Makes the pair: the host end up, in the bridge and marked as ours, the container's end down. If
+/// something fails, nothing is left.
+///
+/// # Errors
+/// [`Error::Attached`], [`Error::HostEndTaken`], [`Error::InterfaceExists`], [`Error::Mac`]; the kernel refuses.
+pub fn create(socket: &mut RouteSocket, new: &NewPort<'_>) -> Result<Link, Error> {
+    let (host, ifname) = (new.attachment.host_end(), new.attachment.ifname.as_str());
+    let pair = NewPair {
+        host: &host,
+        host_mac: new.host_mac,
+        master: new.bridge.index,
+        peer: ifname,
+        peer_mac: new.mac,
+        netns: new.netns,
+        mtu: new.mtu,
+    };
+    match socket.create_pair(&pair) {
+        Err(error) if error.is(Errno::EEXIST) => {
+            if socket.link_by_name(&host)?.is_none() {
+                return Err(Error::InterfaceExists { ifname: ifname.to_owned(), host_end: host });
+            }
+            clear_leftover(socket, new.attachment)?;
+            socket.create_pair(&pair)?;
+        }
+        Err(source) if source.is(Errno::EADDRNOTAVAIL) => return Err(Error::Mac { mac: new.mac, source }),
+        made => made?,
+    }
+    // Its number is needed, and the peer's; before 6.x the creating request does not tell (NLM_F_ECHO).
+    let Some(link) = socket.link_by_name(&host)? else {
+        return Err(Error::Netns(crate::netlink::Error::NotANamespace(new.netns.path().to_owned())));
+    };
+    dress(socket, &link, new).map(|()| link.clone()).inspect_err(|_| {
+        if let Err(error) = socket.delete_link(&link) {
+            tracing::error!("not undone: {error}");
+        }
+    })
+}
+
+fn dress(socket: &mut RouteSocket, link: &Link, new: &NewPort<'_>) -> Result<(), Error> {
+    socket.set_alias(link, new.alias)?;
+    if new.hairpin {
+        socket.set_hairpin(link, true)?;
+    }
+    // As the reference plugin: a container is no router of the host.
+    Sysctl::V6(&link.name, "accept_ra").prefer("0");
+    Ok(())
+}
+
+/// Waits until frames pass the port. The kernel does that behind the back of whoever sets the other end up
+/// (`linkwatch`), in a moment; a foreign bridge with spanning tree takes half a minute, which is not waited for.
+///
+/// # Errors
+/// The kernel does not answer.
+pub fn await_forwarding(socket: &mut RouteSocket, port: &Link) -> Result<(), Error> {
+    let deadline = Instant::now() + FORWARDING;
+    loop {
+        match socket.link_by_index(port.index)? {
+            Some(link) if !link.forwarding && Instant::now() < deadline => std::thread::sleep(PAUSE),
+            Some(link) => {
+                if !link.forwarding {
+                    tracing::info!("{} does not forward yet: is there a spanning tree on its bridge?", port.name);
+                }
+                return Ok(());
+            }
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Deletes the host end of this attachment if it is left over: ours, and its other end dead or dying.
+///
+/// # Errors
+/// [`Error::Attached`] if it lives, [`Error::HostEndTaken`] if it is not ours.
+pub fn clear_leftover(socket: &mut RouteSocket, attachment: &Attachment) -> Result<(), Error> {
+    let host_end = attachment.host_end();
+    let Some(link) = socket.link_by_name(&host_end)? else { return Ok(()) };
+    if !(link.is_a("veth") && is_ours(&link)) {
+        return Err(Error::HostEndTaken { attachment: attachment.clone(), host_end });
+    }
+    if socket.peer_is_alive(&link)? {
+        return Err(Error::Attached { attachment: attachment.clone(), host_end });
+    }
+    tracing::warn!("{host_end} is left over from a container that is gone: deleted");
+    Ok(socket.delete_link(&link)?)
+}
+
+/// Deletes the pair of an attachment by its host end, whatever became of the container. True if there
+/// was one.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn delete(socket: &mut RouteSocket, attachment: &Attachment) -> Result<bool, Error> {
+    match socket.link_by_name(&attachment.host_end())? {
+        Some(link) if link.is_a("veth") && is_ours(&link) => {
+            socket.delete_link(&link)?;
+            Ok(true)
+        }
+        Some(link) => {
+            tracing::warn!("{} is not ours: left alone", link.name);
+            Ok(false)
+        }
+        None => Ok(false),
+    }
+}
+
+/// The host ends of a network that are not those of the `valid` attachments and whose other ends are
+/// gone, deleted. What is not listed but lives belongs to another runtime.
+///
+/// # Errors
+/// The kernel refuses; the first error, after everything was tried.
+pub fn sweep(socket: &mut RouteSocket, network: &NetworkName, valid: &HashSet<String>) -> Result<u32, Error> {
+    let (mut swept, mut failed) = (0, None);
+    for link in socket.links()? {
+        let is_of_network = link.alias.as_deref().and_then(alias::network) == Some(network.as_str());
+        if !(is_ours(&link) && link.is_a("veth") && is_of_network) || valid.contains(&link.name) {
+            continue;
+        }
+        match socket.peer_is_alive(&link) {
+            Ok(true) => tracing::warn!("{} is not listed but its container is there: kept", link.name),
+            Ok(false) => match socket.delete_link(&link) {
+                Ok(()) => swept += 1,
+                Err(error) => failed = failed.or(Some(error)),
+            },
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    failed.map_or(Ok(swept), |error| Err(error.into()))
+}
+
+/// The host end of an interface that the reference plugin made: the other end of `ifname` in the
+/// container's namespace, if that is a port of the bridge.
+///
+/// # Errors
+/// The kernel does not answer.
+pub fn reference_host_end(
+    socket: &mut RouteSocket,
+    inside: &mut RouteSocket,
+    ifname: &str,
+    bridge: u32,
+) -> Result<Option<Link>, Error> {
+    let Some(peer) = inside.link_by_name(ifname)?.filter(|link| link.is_a("veth")).and_then(|link| link.peer) else {
+        return Ok(None);
+    };
+    let there = inside.link_by_name(ifname)?.map(|link| link.index);
+    let host =
+        socket.link_by_index(peer)?.filter(|link| link.is_a("veth") && link.master == Some(bridge) && !is_ours(link));
+    // The numbers must fit both ways: the other end may be in a third namespace.
+    Ok(host.filter(|host| host.peer.is_some() && host.peer == there))
+}
+
+#[cfg(test)]
+#[path = "port_tests.rs"]
+mod tests;

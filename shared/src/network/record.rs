@@ -1,0 +1,269 @@
+//! What was set up for a network on this host: `<state>/networks/<network>.json`.
+//!
+//! Records lie beside the addresses, not in /run, so that a wiped /run loses nothing. They hold the
+//! boot id and the network namespace of the host: in any other, nothing of it exists.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+use crate::netlink::netns::NetnsId;
+use crate::{Host, NetworkName};
+
+/// Format of the records that this version writes.
+pub const FORMAT: u32 = 1;
+
+/// What to do when a foreign rule set drops what is forwarded (`forwardAccept`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ForwardAccept {
+    /// Put one marked accept into the chain that drops.
+    #[default]
+    Auto,
+    /// Leave foreign rule sets alone.
+    Never,
+}
+
+/// A network as it was set up on this host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkRecord {
+    /// [`FORMAT`].
+    pub v: u32,
+    /// Name of the network.
+    pub name: NetworkName,
+    /// Name of the bridge device.
+    pub bridge: String,
+    /// We made the bridge: it may be changed and removed.
+    pub owned: bool,
+    /// The gateway addresses on the bridge, with prefix length; empty for layer 2.
+    pub gateways: Vec<IpNet>,
+    /// The subnets of the network, without host bits; empty for layer 2.
+    pub subnets: Vec<IpNet>,
+    /// Masquerade IPv4 that leaves the network.
+    pub masquerade_v4: bool,
+    /// Masquerade IPv6 that leaves the network.
+    pub masquerade_v6: bool,
+    /// What to do about foreign rule sets that drop.
+    pub forward_accept: ForwardAccept,
+    /// MTU of bridge and ports, in bytes.
+    pub mtu: u32,
+    /// The folder of the network's address records, when osvc-ipam allocates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipam: Option<PathBuf>,
+    /// Kernel boot id at setup.
+    pub boot: String,
+    /// The host's network namespace at setup.
+    pub netns: NetnsId,
+}
+
+/// What every record begins with, whatever its format.
+#[derive(Deserialize)]
+struct Head {
+    v: u32,
+}
+
+impl NetworkRecord {
+    /// The folder of all network records.
+    pub fn folder(host: &Host) -> PathBuf {
+        host.state.join("networks")
+    }
+
+    /// The file of one network's record.
+    pub fn path(host: &Host, name: &NetworkName) -> PathBuf {
+        Self::folder(host).join(format!("{name}.json"))
+    }
+
+    /// True if what it tells was set up in this boot and network namespace.
+    pub fn is_of(&self, host: &Host, netns: &NetnsId) -> bool {
+        self.boot == host.boot && self.netns.same(netns)
+    }
+
+    /// The record of a network; none if it was never set up. A torn one is set aside, and is none.
+    ///
+    /// # Errors
+    /// It cannot be read, or is of a later version.
+    pub fn load(host: &Host, name: &NetworkName) -> Result<Option<Self>, Error> {
+        Self::read(&Self::path(host, name))
+    }
+
+    /// The records of all networks, of whatever boot and namespace.
+    ///
+    /// # Errors
+    /// One cannot be read, or is of a later version.
+    pub fn all(host: &Host) -> Result<Vec<Self>, Error> {
+        let folder = Self::folder(host);
+        let failed = |error| Error::record("read", &folder, error);
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(failed)?,
+        };
+        let mut records = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(failed)?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                records.extend(Self::read(&path)?);
+            }
+        }
+        Ok(records)
+    }
+
+    fn read(path: &Path) -> Result<Option<Self>, Error> {
+        let text = match fs::read(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            text => text.map_err(|error| Error::record("read", path, error))?,
+        };
+        match serde_json::from_slice::<Head>(&text) {
+            Ok(Head { v }) if v > FORMAT => return Err(Error::NewerFormat { path: path.to_owned(), v }),
+            _ => {}
+        }
+        match serde_json::from_slice::<Self>(&text) {
+            // The file's name decides nothing else: a copy must not speak for another network.
+            Ok(record) if path.file_stem().is_some_and(|stem| stem == record.name.as_str()) => Ok(Some(record)),
+            Ok(record) => {
+                set_aside(path, &format!("it is the record of network {}", record.name))?;
+                Ok(None)
+            }
+            Err(error) => {
+                set_aside(path, &error.to_string())?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Writes the record, whole or not at all, and to the disk: a setup is rare, and the record is
+    /// all that is left of it.
+    ///
+    /// # Errors
+    /// It cannot be written: the old one is still there.
+    pub fn save(&self, host: &Host) -> Result<(), Error> {
+        let folder = Self::folder(host);
+        let path = Self::path(host, &self.name);
+        // One for each process: what a killed one left is written over or lies there unread.
+        let fresh = folder.join(format!("{}.{}.new", self.name, std::process::id()));
+        let write = || -> io::Result<()> {
+            DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+            let mut text = serde_json::to_vec(self)?;
+            text.push(b'\n');
+            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            fs::rename(&fresh, &path)?;
+            File::open(&folder)?.sync_all()
+        };
+        write().map_err(|error| {
+            let _ = fs::remove_file(&fresh);
+            Error::record("write", path, error)
+        })
+    }
+
+    /// Removes the record of a network. None is no error.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub fn remove(host: &Host, name: &NetworkName) -> Result<(), Error> {
+        let path = Self::path(host, name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::record("remove", path, error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Moves a file that is no record to `corrupt/`, so that it is reported once and lost never.
+fn set_aside(path: &Path, why: &str) -> Result<(), Error> {
+    let folder = path.with_file_name("corrupt");
+    let place = folder.join(path.file_name().unwrap_or_default());
+    tracing::error!("{} is no network record ({why}): set aside as {}", path.display(), place.display());
+    let moved = DirBuilder::new().recursive(true).mode(0o700).create(&folder).and_then(|()| fs::rename(path, &place));
+    match moved {
+        // Somebody else was faster.
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::record("set aside", path, error)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A host whose state lies in a folder.
+    pub(crate) fn host(folder: &tempfile::TempDir) -> Host {
+        Host { state: folder.path().join("state"), run: folder.path().join("run"), boot: "boot".to_owned() }
+    }
+
+    /// The record of a network with these subnets.
+    pub(crate) fn record(name: &str, subnets: &[&str]) -> NetworkRecord {
+        NetworkRecord {
+            v: FORMAT,
+            name: name.parse().unwrap(),
+            bridge: format!("obr_{name}"),
+            owned: true,
+            gateways: Vec::new(),
+            subnets: subnets.iter().map(|subnet| subnet.parse().unwrap()).collect(),
+            masquerade_v4: true,
+            masquerade_v6: true,
+            forward_accept: ForwardAccept::Auto,
+            mtu: 1500,
+            ipam: None,
+            boot: "boot".to_owned(),
+            netns: NetnsId { cookie: Some(1), dev: 4, ino: 5, ctime: None },
+        }
+    }
+
+    #[test]
+    fn a_record_comes_back_as_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = host(&folder);
+        let (a, b) = (record("a", &["10.1.0.0/16", "fd00:1::/64"]), record("b", &[]));
+        assert_eq!(NetworkRecord::load(&host, &a.name).unwrap(), None);
+        assert_eq!(NetworkRecord::all(&host).unwrap(), []);
+        a.save(&host).unwrap();
+        b.save(&host).unwrap();
+        a.save(&host).unwrap();
+        assert_eq!(NetworkRecord::load(&host, &a.name).unwrap(), Some(a.clone()));
+        let mut all = NetworkRecord::all(&host).unwrap();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        assert_eq!(all, [a.clone(), b]);
+        let entries: Vec<_> = fs::read_dir(NetworkRecord::folder(&host)).unwrap().collect();
+        assert_eq!(entries.len(), 2, "no temporary file is left");
+        NetworkRecord::remove(&host, &a.name).unwrap();
+        NetworkRecord::remove(&host, &a.name).unwrap();
+        assert_eq!(NetworkRecord::load(&host, &a.name).unwrap(), None);
+    }
+
+    #[test]
+    fn a_torn_record_is_set_aside_and_a_later_one_is_not_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = host(&folder);
+        let a = record("a", &["10.1.0.0/16"]);
+        a.save(&host).unwrap();
+        let path = NetworkRecord::path(&host, &a.name);
+        fs::copy(&path, path.with_file_name("copy.json")).unwrap();
+        assert_eq!(NetworkRecord::all(&host).unwrap(), std::slice::from_ref(&a));
+        let text = fs::read_to_string(&path).unwrap();
+        for torn in ["", "{", &text[..text.len() / 2], "[]", "\0\0\0"] {
+            fs::write(&path, torn).unwrap();
+            assert_eq!(NetworkRecord::load(&host, &a.name).unwrap(), None, "{torn:?}");
+            assert!(!path.exists());
+        }
+        assert!(path.with_file_name("corrupt").join("a.json").exists());
+        fs::write(&path, "{\"v\":2,\"new\":1}").unwrap();
+        assert!(matches!(NetworkRecord::load(&host, &a.name), Err(Error::NewerFormat { v: 2, .. })));
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_written_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = host(&folder);
+        fs::write(&host.state, "").unwrap();
+        let error = record("a", &[]).save(&host).unwrap_err();
+        assert_eq!(error.code(), crate::Code::Io);
+        assert!(error.to_string().contains("/state/networks/a.json"), "{error}");
+    }
+}
