@@ -1,0 +1,115 @@
+//! Makes the ruleset what the records ask for.
+
+use std::collections::BTreeSet;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+
+use super::mark::{OWN, mark};
+use super::nfnetlink::Nfnetlink;
+use super::render::document;
+use super::snapshot::Snapshot;
+use super::state::State;
+use super::wanted::{self, Share, Table};
+use super::{Error, carry, family::Family, foreign, neighbours, nft};
+use crate::lock::{LockError, exclusively};
+use crate::netlink::netns::{NetnsId, host_id};
+use crate::network::record::NetworkRecord;
+use crate::{Host, NetworkName};
+
+/// Runs `act` as the only one that changes the ruleset.
+pub(super) fn locked<T>(host: &Host, act: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let path = host.state.join("firewall.lock");
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&host.state);
+    made.map_err(|source| LockError::Io { path: path.clone(), source })?;
+    exclusively(&path, act)
+}
+
+/// The networks that were set up in this boot and network namespace.
+fn records(host: &Host, netns: &NetnsId) -> Result<Vec<NetworkRecord>, Error> {
+    let mut records = NetworkRecord::all(host)?;
+    records.retain(|record| record.is_of(host, netns));
+    // One set of networks gives one document, whatever the order of the folder.
+    records.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(records)
+}
+
+/// Does whatever is missing, for all networks but `without`, of which everything is removed.
+pub(super) fn settle(host: &Host, without: Option<&NetworkName>) -> Result<(), Error> {
+    let netns = host_id()?;
+    let mut records = records(host, &netns)?;
+    records.retain(|record| Some(&record.name) != without);
+    let before = State::load(host, &netns);
+
+    let mut kernel = Nfnetlink::open()?;
+    let snapshot = match Snapshot::read(&mut kernel) {
+        // What needs no rule needs no nf_tables.
+        Err(Error::NoNftables { .. }) if wanted::tables(&records, &|_| Share::default()).is_empty() => return Ok(()),
+        snapshot => snapshot?,
+    };
+
+    let gone = without.map(|name| mark(OWN, name));
+    let stale = |mark: &str| Some(mark) == gone.as_deref();
+    let made = before
+        .as_ref()
+        .is_some_and(|state| state.tables == snapshot.digests() && records.iter().all(|record| state.made_for(record)));
+    let mut changed = !made || snapshot.own.values().any(|own| own.marks().any(stale));
+    if changed {
+        swap(&snapshot, &records, gone.as_deref())?;
+    }
+    // The own ruleset is as wanted from here on; a failure to tidy up elsewhere is told at the end.
+    let closed = without.map_or(Ok(false), |name| foreign::close(&snapshot, name));
+    let (refused, opened) = foreign::open(&snapshot, &records);
+    changed |= opened || !matches!(closed, Ok(false));
+    let told = before.as_ref().and_then(|state| state.firewalld.clone());
+    let firewalld = neighbours::settle_firewalld(told, &snapshot, &records);
+    if records.iter().any(wanted::opens_foreign) && changed {
+        neighbours::report_legacy();
+    }
+
+    let snapshot = if changed { Snapshot::read(&mut kernel)? } else { snapshot };
+    let mut after = State::new(host, &netns);
+    after.generation = snapshot.generation;
+    after.networks = records.iter().map(|record| (record.name.clone(), wanted::fingerprint(record))).collect();
+    after.tables = snapshot.digests();
+    after.refused = refused;
+    after.firewalld = firewalld;
+    if before != Some(after.clone()) {
+        after.save(host);
+    }
+    closed.map(drop)
+}
+
+/// Swaps our tables for the wanted ones, in one transaction.
+fn swap(snapshot: &Snapshot, records: &[NetworkRecord], gone: Option<&str>) -> Result<(), Error> {
+    records.iter().for_each(wanted::report_faults);
+    let mut known: BTreeSet<String> = records.iter().map(|record| mark(OWN, &record.name)).collect();
+    known.extend(gone.map(str::to_owned));
+    let mut kept = Vec::new();
+    for (family, own) in &snapshot.own {
+        let unknown: BTreeSet<_> = own.marks().filter(|mark| !known.contains(*mark)).collect();
+        if !unknown.is_empty() {
+            tracing::warn!(%family, networks = ?unknown, "networks without a record are in our table: their rules are kept");
+            kept.push((*family, carry::unknown(&nft::listing(*family)?, &known)));
+        }
+    }
+    let of = |family| kept.iter().find(|(of, _)| *of == family).map(|(_, share)| share.clone()).unwrap_or_default();
+    let whole = commit(snapshot, wanted::tables(records, &of));
+    match whole {
+        // Rules of another version may name what this one does not define.
+        Err(error) if !kept.is_empty() => {
+            tracing::warn!(%error, "the rules of networks without a record cannot be kept");
+            commit(snapshot, wanted::tables(records, &|_: Family| Share::default()))
+        }
+        outcome => outcome,
+    }
+}
+
+fn commit(snapshot: &Snapshot, tables: Vec<Table>) -> Result<(), Error> {
+    let has = |family: &Family| tables.iter().any(|table| table.family == *family);
+    let gone: Vec<Family> = snapshot.own.keys().filter(|family| !has(family)).copied().collect();
+    let text = document(&tables, &gone);
+    if text.is_empty() {
+        return Ok(());
+    }
+    nft::commit(&text, &format!("swap the tables {}", wanted::TABLE))
+}
