@@ -1,0 +1,320 @@
+//! ADD: everything is validated, then made, and undone in reverse if something fails.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+use nix::errno::Errno;
+
+use super::super::ipam;
+use super::{Network, Source};
+use crate::ipam::Lease;
+use crate::ipam::key::Key;
+use crate::ipam::record::HostEnd;
+use crate::netlink::{Link, Mac, Netns, RouteSocket};
+use crate::network::container::{Inside, Interface as InterfaceWanted};
+use crate::network::mac::{Machine, of_addresses};
+use crate::network::port::{self, NewPort};
+use crate::network::setup::{Setup, Site, Wanted};
+use crate::network::{self, alias};
+use crate::protocol::{Call, CniResult, Command, Interface, SpecVersion, delegate};
+use crate::{Attachment, Error, Route, firewall};
+
+/// The index of the container's interface in the result.
+const CONTAINER: u32 = 2;
+
+/// Attaches a container.
+pub(super) fn add(call: &Call, attachment: &Attachment) -> Result<CniResult, Error> {
+    let network = Network::of(call)?;
+    let mac = network.low.mac(call.args.get("MAC"))?;
+    if matches!(network.source, Source::Nobody) {
+        // A result of the oldest versions is addresses: refused before anything is made.
+        CniResult::default().check_version(call.version)?;
+    }
+    let path = call.netns.as_deref().unwrap_or(Path::new(""));
+    let home = Netns::current()?;
+    let netns = Netns::open(path).map_err(network::Error::Netns)?;
+    let mut inside = Inside::open(&netns, &home)?;
+    if inside.interface(attachment.ifname.as_str())?.is_some() {
+        let (ifname, host_end) = (attachment.ifname.to_string(), attachment.host_end());
+        return Err(network::Error::InterfaceExists { ifname, host_end }.into());
+    }
+    let mut socket = RouteSocket::open()?;
+    port::clear_leftover(&mut socket, attachment)?;
+    let host_netns = home.id_of_thread()?;
+    let mut site = Site { host: &call.host, netns: &host_netns, socket: &mut socket };
+    let mut setup = None;
+    if let Some(wanted) = network.wanted() {
+        setup = site.in_place(&wanted)?;
+        if setup.is_none() {
+            site.refuse(&wanted)?;
+        }
+    }
+    let mut adding =
+        Adding { call, attachment, network: &network, mac, site, inside, netns: &netns, setup, made: Made::default() };
+    adding.attach().inspect_err(|_| adding.undo())
+}
+
+/// An ADD under way.
+struct Adding<'a> {
+    call: &'a Call,
+    attachment: &'a Attachment,
+    network: &'a Network,
+    /// The MAC address that was asked for.
+    mac: Option<Mac>,
+    site: Site<'a>,
+    inside: Inside<'a>,
+    netns: &'a Netns,
+    setup: Option<Setup>,
+    made: Made,
+}
+
+/// What was made, for the way back.
+#[derive(Default)]
+struct Made {
+    lease: Option<Lease>,
+    /// The plugin that gave the addresses.
+    delegated: Option<String>,
+    port: Option<Link>,
+}
+
+impl Adding<'_> {
+    fn attach(&mut self) -> Result<CniResult, Error> {
+        let (mut result, key) = self.addresses()?;
+        result.check_version(self.call.version)?;
+        self.fill(&mut result);
+        let wanted = self.network.wanted().unwrap_or_else(|| self.wanted_by(&result));
+        self.establish(&wanted)?;
+        let mac = self.container_mac(&result);
+        let host = self.make_port(&result, key.as_ref(), mac, &wanted)?;
+        let link =
+            Link { index: host.peer.unwrap_or_default(), name: self.attachment.ifname.to_string(), ..Link::default() };
+        let addresses: Vec<_> = result.ips.iter().map(|ip| (ip.address, ip.gateway)).collect();
+        let config = &self.network.config;
+        result.routes = self.inside.configure(
+            &link,
+            &InterfaceWanted {
+                addresses: &addresses,
+                routes: &result.routes,
+                detect_duplicates: config.detect_duplicates,
+                up: config.up,
+            },
+        )?;
+        if config.up {
+            port::await_forwarding(self.site.socket, &host)?;
+            self.inside.announce(&link, mac)?;
+        }
+        self.describe(&mut result, &host, mac);
+        Ok(result)
+    }
+
+    /// Addresses, routes and resolver settings, from whoever gives them.
+    fn addresses(&mut self) -> Result<(CniResult, Option<Key>), Error> {
+        match &self.network.source {
+            Source::Nobody => Ok((CniResult::default(), None)),
+            Source::Ours(config) => {
+                let mut result =
+                    CniResult { dns: config.load_dns()?, routes: config.routes.clone(), ..CniResult::default() };
+                let host_end = HostEnd { ifname: self.attachment.host_end(), netns: self.site.netns.clone() };
+                let netns: (PathBuf, _) = (self.netns.path().to_owned(), Some(self.inside.id.clone()));
+                let (lease, key) = ipam::allocate(self.call, config, self.attachment, Some(netns), Some(host_end))?;
+                result.ips = ipam::ips(&lease);
+                self.made.lease = Some(lease);
+                Ok((result, Some(key)))
+            }
+            Source::Delegate(plugin) => {
+                // Also when it fails: what it has taken by then is known to it alone.
+                self.made.delegated = Some(plugin.clone());
+                let given = delegate(self.call, plugin, Command::Add, Some(self.attachment))?.unwrap_or_default();
+                if given.ips.is_empty() {
+                    return Err(network::Error::NoAddress(self.call.network.clone()).into());
+                }
+                // Its interfaces are nobody's here, and the JSON that it printed is not ours to print.
+                Ok((CniResult { ips: given.ips, routes: given.routes, dns: given.dns, ..CniResult::default() }, None))
+            }
+        }
+    }
+
+    /// What follows from the configuration: gateways, default routes, resolver settings.
+    fn fill(&self, result: &mut CniResult) {
+        let config = &self.network.config;
+        for ip in &mut result.ips {
+            ip.interface = Some(CONTAINER);
+            if config.is_gateway && ip.gateway.is_none() {
+                ip.gateway = first_address(&ip.address);
+            }
+        }
+        if config.is_default_gateway {
+            result.routes.extend(default_routes(result));
+        }
+        if let Some(dns) = &config.dns {
+            result.dns = dns.clone();
+        }
+    }
+
+    fn wanted_by(&self, result: &CniResult) -> Wanted {
+        Wanted::new(&self.network.config, result.ips.iter().map(|ip| (ip.address, ip.gateway)), None)
+    }
+
+    /// The network itself and its rules. In place as a rule; then nothing is done.
+    fn establish(&mut self, wanted: &Wanted) -> Result<(), Error> {
+        let setup = match self.setup.take() {
+            Some(setup) => setup,
+            None => self.site.establish(wanted)?,
+        };
+        let record = &self.setup.insert(setup).record;
+        if !firewall::in_place(&self.call.host, record)? {
+            firewall::apply(&self.call.host)?;
+        }
+        Ok(())
+    }
+
+    fn container_mac(&self, result: &CniResult) -> Mac {
+        let own = || of_addresses(result.ips.iter().map(|ip| ip.address.addr()));
+        self.mac.or_else(own).unwrap_or_else(|| Machine::read().container(self.attachment))
+    }
+
+    fn make_port(&mut self, result: &CniResult, key: Option<&Key>, mac: Mac, wanted: &Wanted) -> Result<Link, Error> {
+        let addresses: Vec<IpAddr> = result.ips.iter().map(|ip| ip.address.addr()).collect();
+        let key = key.map(|key| (key.source.name(), key.text.as_str()));
+        let alias = alias::alias(self.attachment, &addresses, key);
+        let host_mac = Machine::read().host_end(self.attachment);
+        let hairpin = self.network.config.hairpin;
+        let mut again = true;
+        loop {
+            let Some(Setup { bridge, record, .. }) = &self.setup else {
+                self.establish(wanted)?;
+                continue;
+            };
+            let new = NewPort {
+                attachment: self.attachment,
+                netns: self.netns,
+                bridge,
+                mtu: record.mtu,
+                mac,
+                host_mac,
+                hairpin,
+                alias: &alias,
+            };
+            match port::create(self.site.socket, &new) {
+                // Another ADD, which had made the bridge, has failed and taken it back.
+                Err(network::Error::Netlink(error))
+                    if again && error.is(Errno::EINVAL) && self.site.socket.link_by_index(bridge.index)?.is_none() =>
+                {
+                    again = false;
+                    self.setup = None;
+                }
+                made => return Ok(self.made.port.insert(made?).clone()),
+            }
+        }
+    }
+
+    /// The interfaces of the result: bridge, host end, container's end.
+    fn describe(&self, result: &mut CniResult, host: &Link, mac: Mac) {
+        let Some(Setup { bridge, record, .. }) = &self.setup else { return };
+        let text = |mac: Option<[u8; 6]>| mac.map(|mac| Mac(mac).to_string());
+        let mtu = |mtu: u32| (self.call.version >= SpecVersion::V110).then_some(mtu);
+        let sandbox = Some(self.netns.path().to_string_lossy().into_owned());
+        result.interfaces = vec![
+            Interface {
+                name: bridge.name.clone(),
+                mac: text(bridge.mac),
+                mtu: mtu(bridge.mtu),
+                ..Interface::default()
+            },
+            Interface { name: host.name.clone(), mac: text(host.mac), mtu: mtu(record.mtu), ..Interface::default() },
+            Interface {
+                name: self.attachment.ifname.to_string(),
+                mac: Some(mac.to_string()),
+                mtu: mtu(record.mtu),
+                sandbox,
+                ..Interface::default()
+            },
+        ];
+    }
+
+    /// Takes back what was made, in reverse, and goes on after errors: they are logged, the ADD has its own.
+    fn undo(&mut self) {
+        let (call, made) = (self.call, std::mem::take(&mut self.made));
+        let told = |outcome: Result<(), Error>| {
+            if let Err(error) = outcome {
+                tracing::error!("{}: not undone: {error}", self.attachment);
+            }
+        };
+        if let Some(port) = made.port {
+            told(self.site.socket.delete_link(&port).map_err(Error::from));
+        }
+        if let Some(setup) = self.setup.take() {
+            match self.site.undo(setup) {
+                Ok(true) => told(firewall::forget(&call.host, &call.network).map_err(Error::from)),
+                Ok(false) => {}
+                Err(error) => told(Err(error.into())),
+            }
+        }
+        if let Some(lease) = made.lease {
+            told(lease.undo(&call.host, &call.network).map_err(Error::from));
+        }
+        if let Some(plugin) = made.delegated {
+            told(delegate(call, &plugin, Command::Del, Some(self.attachment)).map(drop).map_err(Error::from));
+        }
+    }
+}
+
+/// The first address of a subnet: base + 1.
+fn first_address(net: &IpNet) -> Option<IpAddr> {
+    match net.network() {
+        IpAddr::V4(base) => u32::from(base).checked_add(1).map(|first| IpAddr::V4(first.into())),
+        IpAddr::V6(base) => u128::from(base).checked_add(1).map(|first| IpAddr::V6(first.into())),
+    }
+}
+
+/// A default route for each family that has a gateway, and no default route yet.
+fn default_routes(result: &CniResult) -> Vec<Route> {
+    let any = [IpAddr::from([0; 4]), IpAddr::from([0; 16])];
+    any.into_iter()
+        .filter_map(|any| {
+            let is_of_family = |ip: &IpAddr| ip.is_ipv6() == any.is_ipv6();
+            let dst = IpNet::new(any, 0).ok()?;
+            let gateway = result.ips.iter().find_map(|ip| ip.gateway.filter(is_of_family))?;
+            let has_one = result.routes.iter().any(|route| route.dst.trunc() == dst);
+            (!has_one).then(|| Route::new(dst, Some(gateway)))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Ip;
+
+    fn result(ips: &[(&str, &str)], routes: &[&str]) -> CniResult {
+        CniResult {
+            ips: ips.iter().map(|(address, gateway)| Ip::new(address.parse().unwrap(), gateway.parse().ok())).collect(),
+            routes: routes.iter().map(|dst| Route::new(dst.parse().unwrap(), None)).collect(),
+            ..CniResult::default()
+        }
+    }
+
+    #[test]
+    fn the_first_address_is_base_plus_one() {
+        let first = |net: &str| first_address(&net.parse().unwrap()).unwrap().to_string();
+        assert_eq!(first("10.22.7.9/16"), "10.22.0.1");
+        assert_eq!(first("10.22.0.254/24"), "10.22.0.1");
+        assert_eq!(first("fd77::9/64"), "fd77::1");
+    }
+
+    #[test]
+    fn br3_a_default_route_for_each_family_by_its_first_gateway() {
+        let ips = [("10.0.0.5/24", "10.0.0.1"), ("fd77::5/64", "fd77::1"), ("fd88::5/64", "fd88::1")];
+        let routes = default_routes(&result(&ips, &["1.0.0.0/8"]));
+        let shown: Vec<_> = routes.iter().map(|route| format!("{} {}", route.dst, route.gw.unwrap())).collect();
+        assert_eq!(shown, ["0.0.0.0/0 10.0.0.1", "::/0 fd77::1"]);
+    }
+
+    #[test]
+    fn b4_2_a_default_route_of_ipam_is_enough_with_or_without_gateway() {
+        let ips = [("10.0.0.5/24", "10.0.0.1"), ("fd77::5/64", "")];
+        assert_eq!(default_routes(&result(&ips, &["0.0.0.0/0"])), []);
+        assert_eq!(default_routes(&result(&ips[1..], &[])), []);
+    }
+}

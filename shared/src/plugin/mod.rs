@@ -1,0 +1,7 @@
+//! The plugins: CNI calls, translated for the core.
+
+pub mod bridge;
+pub mod ipam;
+
+pub use bridge::Bridge;
+pub use ipam::Ipam;
