@@ -1,0 +1,107 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// The container networks of this host: set them up, see who has which address, sweep.
+#[derive(Debug, Parser)]
+#[command(name = "osvc-net", version, about, arg_required_else_help = true)]
+pub struct Arguments {
+    /// Where the network configurations are [default: /etc/cni/net.d]
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub conf_dir: Option<PathBuf>,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make bridges, gateway addresses and firewall rules what the configurations ask for
+    ///
+    /// A container's start does the same for its network. Repairs what was flushed or removed; changes nothing that is
+    /// in place.
+    Setup {
+        /// The networks [default: all that are configured for osvc plugins]
+        #[arg(value_name = "NETWORK")]
+        networks: Vec<String>,
+
+        /// Say what would be done, and do nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+
+    /// Give back the addresses of containers that are gone
+    ///
+    /// Only of those that provably are: of another boot, or whose network namespace is gone. Not needed for a range to
+    /// keep working, since the dead lose their addresses when these are needed.
+    Gc {
+        /// The networks [default: all]
+        #[arg(value_name = "NETWORK")]
+        networks: Vec<String>,
+
+        /// Say what would be given back, and do nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+
+    /// See the addresses
+    Ip {
+        /// What to do.
+        #[command(subcommand)]
+        command: IpCommand,
+    },
+}
+
+/// What to do with addresses.
+#[derive(Debug, Subcommand)]
+pub enum IpCommand {
+    /// List who has, or last had, which address
+    #[command(visible_alias = "list")]
+    Ls {
+        /// Only of this network; may be repeated [default: all]
+        #[arg(short, long, value_name = "NETWORK")]
+        network: Vec<String>,
+
+        /// How to print it
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Format,
+    },
+}
+
+/// How to print a list.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// For programs: all that is recorded
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn networks_and_options() {
+        let arguments =
+            Arguments::try_parse_from(["osvc-net", "ip", "ls", "--network", "a", "-n", "b", "-o", "json"]).unwrap();
+        let Command::Ip { command: IpCommand::Ls { network, output } } = arguments.command else { panic!("not ip ls") };
+        assert_eq!((network, output), (vec!["a".to_owned(), "b".to_owned()], Format::Json));
+        let arguments = Arguments::try_parse_from(["osvc-net", "gc", "a", "--dry-run", "--conf-dir", "/x"]).unwrap();
+        assert_eq!(arguments.conf_dir, Some("/x".into()));
+        assert!(matches!(arguments.command, Command::Gc { networks, dry_run: true } if networks == ["a"]));
+        assert!(Arguments::try_parse_from(["osvc-net", "ip", "ls", "-o", "yaml"]).is_err());
+    }
+}

@@ -1,0 +1,52 @@
+//! `osvc-net gc`: gives back the addresses of what is provably dead.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use osvc_cni::netlink::RouteSocket;
+use osvc_cni::network::port;
+use osvc_cni::{Host, ipam};
+
+use crate::error::Error;
+use crate::networks::Networks;
+use crate::output;
+
+/// Sweeps the named networks, or all, and prints what was given back.
+pub fn run(host: &Host, networks: Networks, names: &[String], dry_run: bool) -> Result<(), Vec<Error>> {
+    let (chosen, mut errors) = networks.choose(names);
+    let done = if dry_run { "would be given back" } else { "given back" };
+    let mut text = String::new();
+    for network in &chosen {
+        let folder = network.address_folders(host).map(|folders| folders.ours);
+        let failed = |source| Error::Network { network: network.name.clone(), source: Box::new(source) };
+        match ipam::gc(host, &network.name, folder.as_deref(), None, dry_run) {
+            Ok(freed) => {
+                for (address, record) in freed {
+                    let key = record.key.text.escape_debug();
+                    let _ = writeln!(
+                        text,
+                        "{}: {address} of {key} (container {} {}, since {}) {done}",
+                        network.name, record.container, record.ifname, record.since
+                    );
+                }
+            }
+            Err(error) => errors.push(failed(error.into())),
+        }
+        if dry_run {
+            continue;
+        }
+        // A host end outlives its container when the runtime died between the two.
+        let swept = RouteSocket::open()
+            .map_err(osvc_cni::Error::from)
+            .and_then(|mut socket| Ok(port::sweep(&mut socket, &network.name, &HashSet::new())?));
+        match swept {
+            Ok(0) => {}
+            Ok(count) => {
+                let _ = writeln!(text, "{}: {count} host ends without a container removed", network.name);
+            }
+            Err(error) => errors.push(failed(error)),
+        }
+    }
+    errors.extend(output::print(&text).err());
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
