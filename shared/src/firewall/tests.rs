@@ -1,6 +1,5 @@
 //! Against the kernel: each test in a network namespace and a state folder of its own.
 
-mod figures;
 mod others;
 mod own;
 
