@@ -1,12 +1,14 @@
 //! One writer at a time: flock(2) on a file, with a bounded wait.
 
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fd_lock::RwLock;
+
+use crate::Code;
 
 /// How long to wait for a lock: below CRI-O's minute for a DEL, so that the runtime hears the reason.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -15,11 +17,11 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Somebody else holds it for too long.
-    #[error("{} is held by process {holder} for more than {} s: end that process, or wait for it", .path.display(), PATIENCE.as_secs())]
+    #[error("{} is held by {holder} for more than {} s: end it, or wait for it", .path.display(), PATIENCE.as_secs())]
     Held {
         /// The lock file.
         path: PathBuf,
-        /// Who wrote its pid there last.
+        /// Who that is.
         holder: String,
     },
     /// The lock file cannot be made or locked.
@@ -30,6 +32,16 @@ pub enum LockError {
         /// The kernel's answer.
         source: std::io::Error,
     },
+}
+
+impl LockError {
+    /// The code printed to the runtime.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Held { .. } => Code::TryAgainLater,
+            Self::Io { .. } => Code::Io,
+        }
+    }
 }
 
 /// Runs `act` while holding the lock file at `path`, which is made if it is not there.
@@ -52,14 +64,11 @@ pub fn exclusively<T, E: From<LockError>>(path: &Path, act: impl FnOnce() -> Res
             .map_err(io)?;
         let mut lock = RwLock::new(file);
         let outcome = match lock.try_write() {
-            Ok(mut guard) => {
+            Ok(guard) => {
                 // The folder may have been deleted and made again while we waited: this file is then nobody's lock.
                 if guard.metadata().map_err(io)?.nlink() > 0
                     && let Some(act) = act.take()
                 {
-                    // For the message of whoever waits too long; a lock works without it (disk full).
-                    let line = format!("{:<10}\n", std::process::id());
-                    let _ = guard.seek(SeekFrom::Start(0)).and_then(|_| guard.write_all(line.as_bytes()));
                     return act();
                 }
                 Ok(())
@@ -69,13 +78,31 @@ pub fn exclusively<T, E: From<LockError>>(path: &Path, act: impl FnOnce() -> Res
         };
         if outcome.is_err() {
             if Instant::now() > deadline {
-                let mut holder = String::new();
-                let _ = std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut holder));
-                return Err(LockError::Held { path: path.to_owned(), holder: holder.trim().to_owned() }.into());
+                return Err(LockError::Held { path: path.to_owned(), holder: holder(path) }.into());
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(5));
         }
+    }
+}
+
+/// Who holds the lock, as far as /proc/locks (proc(5)) tells: a process of another pid namespace has no number here.
+fn holder(path: &Path) -> String {
+    let unknown = || "another process".to_owned();
+    let (Ok(locks), Ok(file)) = (std::fs::read_to_string("/proc/locks"), std::fs::metadata(path)) else {
+        return unknown();
+    };
+    // 1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF; a waiting one has `->` behind its number. The inode only: the
+    // device is that of the file system below an overlay.
+    let inode = format!(":{}", file.ino());
+    let pid = locks.lines().filter(|line| line.contains(" FLOCK ") && !line.contains("->")).find_map(|line| {
+        let mut words = line.split_whitespace().skip(4);
+        let pid = words.next()?;
+        words.next()?.ends_with(&inode).then_some(pid)
+    });
+    match pid {
+        Some(pid) if pid != "0" && !pid.starts_with('-') => format!("process {pid}"),
+        _ => unknown(),
     }
 }
 
@@ -102,7 +129,18 @@ mod tests {
                 });
             }
         });
-        assert_eq!(std::fs::read_to_string(&path).unwrap().trim(), std::process::id().to_string());
+    }
+
+    #[test]
+    fn the_holder_is_named_by_its_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        assert_eq!(holder(&path), "another process");
+        exclusively::<_, LockError>(&path, || {
+            assert_eq!(holder(&path), format!("process {}", std::process::id()));
+            Ok(())
+        })
+        .unwrap();
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{Code, NetworkName, netlink, network};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No nft program.
-    #[error("nft is in none of {}: install nftables 0.9.4 or later", super::nft::FOLDERS.join(", "))]
+    #[error("nft is in none of {}: install nftables 0.9.4 or later", super::program::FOLDERS.join(", "))]
     NoNft,
     /// The kernel does not speak nf_tables.
     #[error("this kernel has no nf_tables ({source}): load the module nf_tables, or boot Linux 5.4 or later")]
@@ -142,7 +142,8 @@ impl Error {
     pub fn code(&self) -> Code {
         match self {
             Self::NoNft | Self::NoNftables { .. } => Code::NotAvailable,
-            Self::Lock(_) | Self::Unsteady { .. } => Code::TryAgainLater,
+            Self::Lock(error) => error.code(),
+            Self::Unsteady { .. } => Code::TryAgainLater,
             Self::Records(error) => error.code(),
             _ => Code::Io,
         }

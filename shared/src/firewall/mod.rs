@@ -20,6 +20,7 @@ pub mod mark;
 mod neighbours;
 pub mod nfnetlink;
 pub mod nft;
+pub mod program;
 pub mod render;
 pub mod snapshot;
 mod state;

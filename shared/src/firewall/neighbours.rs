@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use super::nft::program;
+use super::program;
 use super::snapshot::Snapshot;
 use super::state::Firewalld;
 use super::wanted::opens_foreign;
@@ -37,7 +37,7 @@ pub fn settle_firewalld(told: Option<Firewalld>, snapshot: &Snapshot, records: &
     if before == wanted {
         return Some(Firewalld { table, devices: wanted });
     }
-    let Some(path) = program("firewall-cmd") else {
+    let Some(path) = program::find("firewall-cmd") else {
         tracing::warn!(devices = ?wanted, "firewalld's table is there and firewall-cmd is not: if firewalld drops what \
             is forwarded, put these devices into its zone trusted");
         return Some(Firewalld { table, devices: wanted });
@@ -53,27 +53,10 @@ pub fn settle_firewalld(told: Option<Firewalld>, snapshot: &Snapshot, records: &
 
 fn ask(path: &Path, verb: &str, device: &str) {
     let argument = format!("--{verb}-interface={device}");
-    match bounded(Command::new(path).args(["--zone=trusted", &argument])) {
-        Ok(true) => tracing::info!(device, verb, "firewalld: zone trusted was changed"),
-        Ok(false) => tracing::warn!(device, verb, "firewalld did not change its zone trusted"),
+    match program::run(Command::new(path).args(["--zone=trusted", &argument]), "", PATIENCE) {
+        Ok(ended) if ended.status.success() => tracing::info!(device, verb, "firewalld: zone trusted was changed"),
+        Ok(ended) => tracing::warn!(device, verb, "firewalld did not change its zone trusted: {}", ended.stderr.trim()),
         Err(error) => tracing::warn!(device, verb, %error, "firewall-cmd cannot be run"),
-    }
-}
-
-/// Runs a program for no longer than [`PATIENCE`]; true if it succeeded.
-fn bounded(command: &mut Command) -> std::io::Result<bool> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status.success());
-        }
-        if Instant::now() > deadline {
-            child.kill()?;
-            child.wait()?;
-            return Ok(false);
-        }
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -86,9 +69,9 @@ pub fn report_legacy() {
     ] {
         // Without a loaded table, the program would load one.
         let filters = fs::read_to_string(names).is_ok_and(|names| names.lines().any(|name| name == "filter"));
-        let Some(path) = program(program_name).filter(|_| filters) else { continue };
-        let listed = Command::new(&path).args(["-w", "5", "-S", "FORWARD"]).stdin(Stdio::null()).output();
-        if listed.is_ok_and(|output| output.stdout.starts_with(b"-P FORWARD DROP")) {
+        let Some(path) = program::find(program_name).filter(|_| filters) else { continue };
+        let listed = program::run(Command::new(&path).args(["-w", "5", "-S", "FORWARD"]), "", PATIENCE);
+        if listed.is_ok_and(|ended| ended.stdout.starts_with("-P FORWARD DROP")) {
             tracing::warn!(
                 "{program_name} drops what is forwarded, and nftables cannot change that: \
                 `{program_name} -I FORWARD -i BRIDGE -j ACCEPT`, and the same with -o, for each network"

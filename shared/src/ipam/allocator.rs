@@ -201,9 +201,12 @@ impl<'a> Allocator<'a> {
     }
 
     fn change(&mut self, change: Change) -> Result<(), Error> {
-        self.search.store.apply(&change)?;
+        // Noted first: a change that fails half way is put back like the others.
         self.changes.push(change);
-        Ok(())
+        match self.changes.last() {
+            Some(change) => self.search.store.apply(change),
+            None => Ok(()),
+        }
     }
 
     /// Releases what the attachment holds and `other` picks out.

@@ -45,7 +45,8 @@ impl Kernel {
         Self { boot: host.boot.clone(), socket: None, host: None, namespaces: namespaces() }
     }
 
-    /// True if the host end is there; `None` from another network namespace, where it cannot be seen.
+    /// True if the host end is there; `None` from another network namespace, where it cannot be seen. One whose other
+    /// end's namespace is on its way out counts as gone: it outlives it for tens of milliseconds.
     fn host_end(&mut self, end: &HostEnd) -> Result<Option<bool>, Error> {
         let host = match &self.host {
             Some(host) => host,
@@ -58,7 +59,10 @@ impl Kernel {
             Some(socket) => socket,
             None => self.socket.insert(RouteSocket::open()?),
         };
-        Ok(Some(socket.link_by_name(&end.ifname)?.is_some()))
+        Ok(Some(match socket.link_by_name(&end.ifname)? {
+            Some(link) => socket.peer_is_alive(&link)?,
+            None => false,
+        }))
     }
 }
 

@@ -167,6 +167,7 @@ impl Error {
             Self::Config(error) => error.code(),
             Self::Request(error) => error.code(),
             Self::NoIpam => Code::InvalidConfig,
+            Self::Lock(error) => error.code(),
             Self::Full { .. } => Code::TryAgainLater,
             Self::Taken { .. } | Self::Elsewhere(_) => Code::InUse,
             Self::WouldBeFull(_) | Self::NotWritable { .. } => Code::NotAvailable,
@@ -253,6 +254,16 @@ fn assigned(sets: &[range::RangeSet], address: IpAddr) -> Option<Assigned> {
     let range = sets.iter().find_map(|set| set.range_of(address).ok())?;
     let address = IpNet::new(address, range.subnet.prefix_len()).ok()?;
     Some(Assigned { address, gateway: range.gateway })
+}
+
+/// The network namespace that is recorded for an attachment, while it holds an address.
+///
+/// # Errors
+/// The store cannot be locked or read.
+pub fn netns_of(host: &Host, config: &IpamConfig, attachment: &Attachment) -> Result<Option<PathBuf>, Error> {
+    let location = Location { host, network: &config.network, folder: &config.folder };
+    let held = location.existing(|store| held_by(store, attachment))?.unwrap_or_default();
+    Ok(held.into_iter().find_map(|(_, record)| Some(record.netns?.path)))
 }
 
 /// The records of an attachment that are in a folder.

@@ -92,7 +92,7 @@ impl Search<'_> {
                 return Ok(None);
             }
             if self.store.read(next)?.is_some() {
-                self.store.bitmap.mark(next, true, has_bitmap(range))?;
+                self.store.mark(next, true, has_bitmap(range));
             } else if self.neighbours.holder(next)?.is_none() {
                 return Ok(Some(next));
             }

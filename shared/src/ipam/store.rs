@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <folder>/               0700
-//!   lock                  flock(2) of every writer, with the pid of the last one
+//!   lock                  flock(2) of every writer
 //!   10.22.0.5             the record of an address: the only thing that decides
 //!   by-key/ by-attachment/  derived: which addresses a key or attachment has   (index.rs)
 //!   bitmap/               derived: which addresses have a record               (bitmap.rs)
@@ -80,6 +80,7 @@ pub struct Store {
     pub(super) bitmap: Bitmap,
     boot: String,
     dirty: bool,
+    broken: bool,
 }
 
 /// Where a store comes from: its folder and whose it is.
@@ -118,6 +119,7 @@ impl Location<'_> {
                 bitmap: Bitmap::new(self.folder.join("bitmap")),
                 boot: self.host.boot.clone(),
                 dirty: false,
+                broken: false,
             };
             match store.index() {
                 Derived::Fits => {}
@@ -153,7 +155,7 @@ impl Store {
 
     /// Tells the next writer that the derived files are as we left them.
     pub(super) fn seal(&mut self) {
-        if !std::mem::take(&mut self.dirty) {
+        if !std::mem::take(&mut self.dirty) || self.broken {
             return;
         }
         let path = self.folder.join("index");
@@ -269,7 +271,7 @@ impl Store {
                 }
             }
             None => {
-                self.bitmap.mark(address, false, false)?;
+                self.mark(address, false, false);
                 let path = self.path(address);
                 match fs::remove_file(&path) {
                     Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -290,7 +292,7 @@ impl Store {
             }
         }
         if change.before.is_none() {
-            self.bitmap.mark(address, true, address.is_ipv4())?;
+            self.mark(address, true, address.is_ipv4());
         }
         if let Some(record) = &change.after
             && record.state == State::Released
@@ -299,6 +301,18 @@ impl Store {
             self.queue(Class::of(record), address.is_ipv6()).push(entry)?;
         }
         Ok(())
+    }
+
+    /// Sets or clears the bit of an address. A record never fails for it: a bit that is missing shows when the address
+    /// is tried, and after one that could not be cleared everything derived is made again.
+    pub(super) fn mark(&mut self, address: IpAddr, present: bool, make: bool) {
+        if let Err(error) = self.bitmap.mark(address, present, make) {
+            tracing::debug!("{error}");
+            if !present {
+                let _ = fs::remove_file(self.folder.join("index"));
+                self.broken = true;
+            }
+        }
     }
 
     /// After a record could not be written: its index entries go again, as far as the disk lets them.

@@ -195,7 +195,7 @@ fn without_nft_nothing_is_changed_and_layer_2_works() {
         nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS).unwrap();
         run("mount", &["--make-rprivate", "/"]);
         let place = Place::new(&[("l2", &[])]);
-        let folders = nft::FOLDERS.iter().filter(|folder| std::path::Path::new(folder).join("nft").exists());
+        let folders = program::FOLDERS.iter().filter(|folder| std::path::Path::new(folder).join("nft").exists());
         for nft in folders.map(|folder| format!("{folder}/nft")) {
             run("mount", &["--bind", "/dev/null", &nft]);
         }
