@@ -1,6 +1,5 @@
 //! `osvc-net gc`: gives back the addresses of what is provably dead.
 
-use std::collections::HashSet;
 use std::fmt::Write;
 
 use osvc_cni::netlink::RouteSocket;
@@ -38,7 +37,7 @@ pub fn run(host: &Host, networks: Networks, names: &[String], dry_run: bool) -> 
         // A host end outlives its container when the runtime died between the two.
         let swept = RouteSocket::open()
             .map_err(osvc_cni::Error::from)
-            .and_then(|mut socket| Ok(port::sweep(&mut socket, &network.name, &HashSet::new())?));
+            .and_then(|mut socket| Ok(port::sweep(&mut socket, &network.name, None)?));
         match swept {
             Ok(0) => {}
             Ok(count) => {

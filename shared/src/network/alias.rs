@@ -1,6 +1,6 @@
 //! The ifalias of a host end: who it belongs to, for people, and for recovering lost address records.
 //!
-//! `osvc:<network>:<address>,<address> <interface> <container> <key source> <key>`, cut to 255 bytes.
+//! `osvc:<network>:<address>,<address> <interface> <container> <key source> <key>`, cut to 254 bytes.
 //! The addresses come first, so that they survive the cut, and are there whole or not at all.
 
 use std::fmt::Write;
@@ -8,8 +8,8 @@ use std::net::IpAddr;
 
 use crate::Attachment;
 
-/// IFALIASZ without the closing NUL, in bytes.
-const LONGEST: usize = 255;
+/// In bytes: IFALIASZ (256), less the closing NUL and one that the kernel counts although it has it cut.
+const LONGEST: usize = 254;
 /// What every alias of ours begins with.
 const MARK: &str = "osvc:";
 
@@ -69,7 +69,7 @@ mod tests {
         let long: IpAddr = "fd00:1111:2222:3333:4444:5555:6666:7777".parse().unwrap();
         let text = alias(&attachment(&"n".repeat(200), "c"), &[addresses[0], long, long], None);
         assert!(
-            text.ends_with("n:10.0.0.2,fd00:1111:2222:3333:4444:5555:6666:7777 "),
+            text.ends_with("n:10.0.0.2,fd00:1111:2222:3333:4444:5555:6666:7777"),
             "an address is there whole or not at all: {text}"
         );
     }

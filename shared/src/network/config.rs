@@ -1,8 +1,11 @@
 //! The configuration of a bridge network: as it arrives ([`Low`]), and as everything else works with it
 //! ([`BridgeConfig`]).
 
+mod low;
+
+pub use low::{Low, LowArgs, LowFamilies, LowIpam, LowMac};
+
 use ipnet::IpNet;
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::Error;
@@ -19,97 +22,6 @@ const REFERENCE_BRIDGE: &str = "cni0";
 const MTU: std::ops::RangeInclusive<i64> = 68..=65535;
 /// The least MTU of a link with IPv6 (RFC 8200, 5), in bytes.
 const MTU_V6: u32 = 1280;
-
-/// The keys of the reference `bridge` plugin and ours, as they arrive.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct Low {
-    /// Ours: the subnet, or a list of them. Everything else follows.
-    pub network: Option<Value>,
-    /// Ours: the addresses are known outside; nothing is masqueraded.
-    pub public: bool,
-    /// Ours: `auto` or `never`.
-    pub forward_accept: Option<String>,
-    /// Ours, later.
-    pub isolate: bool,
-    /// Ours, later.
-    pub spoofcheck: bool,
-    /// Name of the bridge.
-    pub bridge: Option<String>,
-    /// The bridge has the gateway's address.
-    pub is_gateway: Option<bool>,
-    /// … and the containers a default route to it.
-    pub is_default_gateway: Option<bool>,
-    /// A clashing address of the bridge is replaced.
-    pub force_address: bool,
-    /// Masquerade: a boolean, or one for each of `v4` and `v6`.
-    pub ip_masq: Option<Value>,
-    /// Any: ours is nftables, always.
-    pub ip_masq_backend: Option<String>,
-    /// MTU in bytes.
-    pub mtu: i64,
-    /// Frames may leave by the port where they came in.
-    pub hairpin_mode: Option<bool>,
-    /// Later.
-    pub promisc_mode: bool,
-    /// Later.
-    pub vlan: i64,
-    /// Later.
-    pub vlan_trunk: Vec<Value>,
-    /// Means something with `vlan` only.
-    pub preserve_default_vlan: Option<bool>,
-    /// Later.
-    pub macspoofchk: bool,
-    /// IPv6 addresses wait for duplicate address detection.
-    pub enabledad: bool,
-    /// Later.
-    pub port_isolation: bool,
-    /// The container's end stays down.
-    pub disable_container_interface: bool,
-    /// Who gives the addresses.
-    pub ipam: Option<LowIpam>,
-    /// Replaces what IPAM says.
-    pub dns: Dns,
-    /// `args.cni.mac`.
-    pub args: LowArgs,
-    /// `runtimeConfig.mac`.
-    pub runtime_config: LowMac,
-}
-
-/// What of `ipam` concerns the bridge.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct LowIpam {
-    /// The plugin.
-    pub r#type: Option<String>,
-    /// Beside `network`, a contradiction.
-    pub subnet: Option<Value>,
-    /// Beside `network`, a contradiction.
-    pub ranges: Option<Value>,
-}
-
-/// `args`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct LowArgs {
-    /// `args.cni`.
-    pub cni: LowMac,
-}
-
-/// A place where a MAC address can be asked for.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct LowMac {
-    /// The address, as text.
-    pub mac: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct LowFamilies {
-    v4: Option<bool>,
-    v6: Option<bool>,
-}
 
 /// Who gives a network's containers their addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]

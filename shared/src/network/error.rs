@@ -92,13 +92,16 @@ pub enum Error {
     },
     /// The host end of this attachment is that of a living container.
     #[error(
-        "{attachment} is attached already: its host end {host_end} is there, and so is the other end; DEL it first"
+        "{attachment} is attached already{}: its host end {host_end} is there, and so is the other end; DEL it first",
+        .netns.as_ref().map(|path| format!(", in network namespace {}", path.display())).unwrap_or_default()
     )]
     Attached {
         /// The attachment.
         attachment: Attachment,
         /// The host end.
         host_end: String,
+        /// Where the other end lives, if that is recorded.
+        netns: Option<PathBuf>,
     },
     /// The name of the host end is a foreign device's.
     #[error("{host_end} exists, and is not the host end of {attachment}: rename or delete it")]
@@ -108,6 +111,9 @@ pub enum Error {
         /// The host end.
         host_end: String,
     },
+    /// A device is gone as soon as it was made.
+    #[error("{0} was made, and was gone at once: its network namespace is on its way out, or somebody deletes devices")]
+    Vanished(String),
     /// IPv6 forwarding would cut the host's own default route.
     #[error(
         "IPv6 forwarding would make the host lose its router-advertised default route on {device}: set net.ipv6.conf.{device}.accept_ra to 2 ({source})"
@@ -258,14 +264,13 @@ impl Error {
             Self::InterfaceExists { .. } => Code::InvalidEnvironment,
             Self::Attached { .. } | Self::HostEndTaken { .. } | Self::DuplicateAddress { .. } => Code::InUse,
             Self::Netns(_) => Code::InvalidNetns,
-            Self::Lock(LockError::Held { .. }) => Code::TryAgainLater,
+            Self::Lock(error) => error.code(),
+            Self::Vanished(_) => Code::TryAgainLater,
             Self::NotWritable { .. } | Self::WouldFail(_) => Code::NotAvailable,
             Self::Check { .. } => Code::CheckFailed,
-            Self::RouterAdvertisements { .. }
-            | Self::Netlink(_)
-            | Self::Record { .. }
-            | Self::NewerFormat { .. }
-            | Self::Lock(_) => Code::Io,
+            Self::RouterAdvertisements { .. } | Self::Netlink(_) | Self::Record { .. } | Self::NewerFormat { .. } => {
+                Code::Io
+            }
         }
     }
 }

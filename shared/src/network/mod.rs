@@ -4,6 +4,7 @@
 //! an attachment costs a pair, its addresses and routes ([`port`], [`container`]).
 
 pub mod alias;
+mod bridge;
 pub mod check;
 pub mod config;
 pub mod container;
@@ -17,7 +18,9 @@ pub mod port;
 pub mod record;
 pub mod setup;
 pub mod sysctl;
+pub mod wanted;
 
 pub use config::BridgeConfig;
 pub use error::Error;
 pub use record::NetworkRecord;
+pub use wanted::Wanted;

@@ -1,7 +1,8 @@
 //! The MTU of a network: the configured one, or that of the host. It is decided when the bridge is made, and changed
 //! by an operator.
 
-use super::setup::{Setup, Site, Wanted, locked};
+use super::setup::{Setup, Site, locked};
+use super::wanted::Wanted;
 use super::{Error as NetworkError, NetworkRecord};
 use crate::netlink::route::MAIN;
 use crate::netlink::{Error, RouteFilter, RouteSocket};

@@ -43,6 +43,21 @@ pub struct NewPort<'a> {
 /// # Errors
 /// [`Error::Attached`], [`Error::HostEndTaken`], [`Error::InterfaceExists`], [`Error::Mac`]; the kernel refuses.
 pub fn create(socket: &mut RouteSocket, new: &NewPort<'_>) -> Result<Link, Error> {
+    let made = make(socket, new).and_then(|link| dress(socket, &link, new).map(|()| link));
+    match &made {
+        // Those of others are left alone. (Our own is gone: the kernel makes both ends or none.)
+        Ok(_) | Err(Error::Attached { .. } | Error::HostEndTaken { .. } | Error::InterfaceExists { .. }) => {}
+        // A lost answer says nothing of what the kernel did.
+        Err(_) => {
+            if let Err(error) = delete(socket, new.attachment) {
+                tracing::error!("{}: not undone: {error}", new.attachment);
+            }
+        }
+    }
+    made
+}
+
+fn make(socket: &mut RouteSocket, new: &NewPort<'_>) -> Result<Link, Error> {
     let (host, ifname) = (new.attachment.host_end(), new.attachment.ifname.as_str());
     let pair = NewPair {
         host: &host,
@@ -64,15 +79,8 @@ pub fn create(socket: &mut RouteSocket, new: &NewPort<'_>) -> Result<Link, Error
         Err(source) if source.is(Errno::EADDRNOTAVAIL) => return Err(Error::Mac { mac: new.mac, source }),
         made => made?,
     }
-    // Its number is needed, and the peer's; before 6.x the creating request does not tell (NLM_F_ECHO).
-    let Some(link) = socket.link_by_name(&host)? else {
-        return Err(Error::Netns(crate::netlink::Error::NotANamespace(new.netns.path().to_owned())));
-    };
-    dress(socket, &link, new).map(|()| link.clone()).inspect_err(|_| {
-        if let Err(error) = socket.delete_link(&link) {
-            tracing::error!("not undone: {error}");
-        }
-    })
+    // Its number is needed, and the peer's: before 6.18 or so the request that makes them does not tell (NLM_F_ECHO).
+    socket.link_by_name(&host)?.ok_or(Error::Vanished(host))
 }
 
 fn dress(socket: &mut RouteSocket, link: &Link, new: &NewPort<'_>) -> Result<(), Error> {
@@ -117,7 +125,7 @@ pub fn clear_leftover(socket: &mut RouteSocket, attachment: &Attachment) -> Resu
         return Err(Error::HostEndTaken { attachment: attachment.clone(), host_end });
     }
     if socket.peer_is_alive(&link)? {
-        return Err(Error::Attached { attachment: attachment.clone(), host_end });
+        return Err(Error::Attached { attachment: attachment.clone(), host_end, netns: None });
     }
     tracing::warn!("{host_end} is left over from a container that is gone: deleted");
     Ok(socket.delete_link(&link)?)
@@ -142,19 +150,22 @@ pub fn delete(socket: &mut RouteSocket, attachment: &Attachment) -> Result<bool,
     }
 }
 
-/// The host ends of a network that are not those of the `valid` attachments and whose other ends are
-/// gone, deleted. What is not listed but lives belongs to another runtime.
+/// The host ends of a network that are not those of the `valid` attachments, if there is a list, and whose other
+/// ends are gone, deleted. What is not listed but lives belongs to another runtime.
 ///
 /// # Errors
 /// The kernel refuses; the first error, after everything was tried.
-pub fn sweep(socket: &mut RouteSocket, network: &NetworkName, valid: &HashSet<String>) -> Result<u32, Error> {
+pub fn sweep(socket: &mut RouteSocket, network: &NetworkName, valid: Option<&HashSet<String>>) -> Result<u32, Error> {
     let (mut swept, mut failed) = (0, None);
     for link in socket.links()? {
         let is_of_network = link.alias.as_deref().and_then(alias::network) == Some(network.as_str());
-        if !(is_ours(&link) && link.is_a("veth") && is_of_network) || valid.contains(&link.name) {
+        if !(is_ours(&link) && link.is_a("veth") && is_of_network)
+            || valid.is_some_and(|valid| valid.contains(&link.name))
+        {
             continue;
         }
         match socket.peer_is_alive(&link) {
+            Ok(true) if valid.is_none() => {}
             Ok(true) => tracing::warn!("{} is not listed but its container is there: kept", link.name),
             Ok(false) => match socket.delete_link(&link) {
                 Ok(()) => swept += 1,
@@ -181,10 +192,14 @@ pub fn reference_host_end(
         return Ok(None);
     };
     let there = inside.link_by_name(ifname)?.map(|link| link.index);
-    let host =
-        socket.link_by_index(peer)?.filter(|link| link.is_a("veth") && link.master == Some(bridge) && !is_ours(link));
+    let host = socket.link_by_index(peer)?.filter(|link| is_reference_port(link, bridge));
     // The numbers must fit both ways: the other end may be in a third namespace.
     Ok(host.filter(|host| host.peer.is_some() && host.peer == there))
+}
+
+/// True for a veth that is a port of the bridge and not one of ours.
+pub fn is_reference_port(link: &Link, bridge: u32) -> bool {
+    link.is_a("veth") && link.master == Some(bridge) && !is_ours(link)
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ fn c100_a_sweep_keeps_what_lives_and_what_is_another_networks() {
         let gone = pinned_netns();
         join(&mut socket, &bridge, &dead, &gone).unwrap();
         drop(gone);
-        sweep(&mut socket, &dead.network, &HashSet::new()).unwrap();
+        sweep(&mut socket, &dead.network, Some(&HashSet::new())).unwrap();
         assert_eq!(socket.link_by_name(&dead.host_end()).unwrap(), None);
         assert!(socket.link_by_name(&alive.host_end()).unwrap().is_some());
     });

@@ -2,89 +2,22 @@
 
 use std::collections::BTreeSet;
 use std::fs::DirBuilder;
-use std::net::IpAddr;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ipnet::IpNet;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 
 use super::config::overlap;
-use super::mac::{Machine, of_addresses};
-use super::names::{BridgeName, is_ours};
-use super::record::{FORMAT, ForwardAccept};
-use super::sysctl::Sysctl;
-use super::{BridgeConfig, Error, NetworkRecord, forwarding, mtu, overlap as overlaps};
+use super::names::is_ours;
+use super::record::FORMAT;
+pub use super::wanted::Wanted;
+use super::wanted::{add_new, families};
+use super::{Error, NetworkRecord, forwarding, overlap as overlaps};
 use crate::lock::{LockError, exclusively};
-use crate::netlink::{Link, Mac, NetnsId, NewBridge, RouteSocket};
+use crate::netlink::{Link, NetnsId, RouteSocket};
 use crate::{Host, NetworkName};
-
-/// What a network should look like on this host.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
-    /// The network.
-    pub name: NetworkName,
-    /// Its bridge.
-    pub bridge: BridgeName,
-    /// The addresses that the bridge should have, with prefix length.
-    pub gateways: Vec<IpNet>,
-    /// The subnets, without host bits.
-    pub subnets: Vec<IpNet>,
-    /// Masquerade IPv4.
-    pub masquerade_v4: bool,
-    /// Masquerade IPv6.
-    pub masquerade_v6: bool,
-    /// What to do about foreign rule sets that drop.
-    pub forward_accept: ForwardAccept,
-    /// MTU in bytes, if configured.
-    pub mtu: Option<u32>,
-    /// Replace a clashing address of the bridge.
-    pub force_address: bool,
-    /// The bridge's IPv6 addresses wait for duplicate address detection.
-    pub detect_duplicates: bool,
-    /// The folder of the address records, when osvc-ipam allocates.
-    pub ipam: Option<PathBuf>,
-}
-
-impl Wanted {
-    /// What a configuration asks for. `subnets` come with the gateway that they have, if any.
-    pub fn new(
-        config: &BridgeConfig,
-        subnets: impl IntoIterator<Item = (IpNet, Option<IpAddr>)>,
-        ipam: Option<PathBuf>,
-    ) -> Self {
-        let mut wanted = Self {
-            name: config.network.clone(),
-            bridge: config.bridge.clone(),
-            gateways: Vec::new(),
-            subnets: Vec::new(),
-            masquerade_v4: config.masquerade_v4,
-            masquerade_v6: config.masquerade_v6,
-            forward_accept: config.forward_accept,
-            mtu: config.mtu,
-            force_address: config.force_address,
-            detect_duplicates: config.detect_duplicates,
-            ipam,
-        };
-        for (subnet, gateway) in subnets {
-            let gateway = gateway.filter(|_| config.is_gateway).and_then(|ip| IpNet::new(ip, subnet.prefix_len()).ok());
-            add_new(&mut wanted.subnets, [subnet.trunc()]);
-            add_new(&mut wanted.gateways, gateway);
-        }
-        wanted
-    }
-
-    /// True if the record is that of this network as it should be. The MTU is decided at setup.
-    fn is_met_by(&self, record: &NetworkRecord) -> bool {
-        record.bridge == self.bridge.name
-            && self.gateways.iter().all(|gateway| record.gateways.contains(gateway))
-            && self.subnets.iter().all(|subnet| record.subnets.contains(subnet))
-            && (record.masquerade_v4, record.masquerade_v6) == (self.masquerade_v4, self.masquerade_v6)
-            && record.forward_accept == self.forward_accept
-            && record.ipam == self.ipam
-    }
-}
 
 /// A network that is set up.
 #[derive(Debug)]
@@ -98,8 +31,8 @@ pub struct Setup {
 
 /// Something that a setup did, for the way back.
 #[derive(Debug)]
-enum Step {
-    MadeBridge(Link),
+pub(super) enum Step {
+    MadeBridge(String),
     AddedAddress(Link, IpNet),
     RemovedAddress(Link, IpNet),
     WroteRecord(NetworkName, Option<Box<NetworkRecord>>),
@@ -153,25 +86,20 @@ impl Site<'_> {
     pub fn refuse(&mut self, wanted: &Wanted) -> Result<(), Error> {
         let bridge = self.bridge(&wanted.bridge.name)?;
         let others = self.others(&wanted.name)?;
-        self.refuse_overlaps(wanted, bridge.as_ref(), &others)?;
+        self.refuse_overlaps(wanted, &others)?;
         match &bridge {
             Some(bridge) => self.clashes(wanted, bridge, &others).map(drop),
             None => Ok(()),
         }
     }
 
-    fn refuse_overlaps(
-        &mut self,
-        wanted: &Wanted,
-        bridge: Option<&Link>,
-        others: &[NetworkRecord],
-    ) -> Result<(), Error> {
+    fn refuse_overlaps(&mut self, wanted: &Wanted, others: &[NetworkRecord]) -> Result<(), Error> {
         // Without a gateway here the host has no route to these addresses, and no part in them.
         if wanted.gateways.is_empty() {
             return Ok(());
         }
         overlaps::with_networks(self.socket, &wanted.name, &wanted.subnets, others)?;
-        overlaps::with_routes(self.socket, &wanted.name, &wanted.subnets, bridge)
+        overlaps::with_routes(self.socket, &wanted.name, &wanted.subnets, &wanted.bridge.name)
     }
 
     /// Sets the network up, or finds that it is.
@@ -200,7 +128,7 @@ impl Site<'_> {
     fn make(&mut self, wanted: &Wanted, steps: &mut Vec<Step>) -> Result<(Link, NetworkRecord), Error> {
         let found = self.bridge(&wanted.bridge.name)?;
         let others = self.others(&wanted.name)?;
-        self.refuse_overlaps(wanted, found.as_ref(), &others)?;
+        self.refuse_overlaps(wanted, &others)?;
         let bridge = match found {
             Some(bridge) => bridge,
             None => self.make_bridge(wanted, steps)?,
@@ -219,114 +147,11 @@ impl Site<'_> {
         Ok((bridge, record))
     }
 
-    /// The device of the bridge's name, which must be a bridge.
-    fn bridge(&mut self, name: &str) -> Result<Option<Link>, Error> {
-        match self.socket.link_by_name(name)? {
-            Some(link) if !link.is_a("bridge") => {
-                let kind = link.kind.unwrap_or_else(|| "hardware".to_owned());
-                Err(Error::NotABridge { name: name.to_owned(), kind })
-            }
-            found => Ok(found),
-        }
-    }
-
-    fn make_bridge(&mut self, wanted: &Wanted, steps: &mut Vec<Step>) -> Result<Link, Error> {
-        let BridgeName { name, altname } = &wanted.bridge;
-        let mtu = match wanted.mtu {
-            Some(mtu) => mtu,
-            None => mtu::of_host(self.socket)?,
-        };
-        let mac = of_addresses(wanted.gateways.iter().map(IpNet::addr));
-        let mac: Mac = mac.unwrap_or_else(|| Machine::read().bridge(&wanted.name));
-        match self.socket.create_bridge(&NewBridge { name, mac, mtu }) {
-            // Somebody else's, a moment ago: it is a foreign one then.
-            Err(error) if error.is(Errno::EEXIST) => {
-                return self.bridge(name)?.ok_or(Error::Netlink(error));
-            }
-            made => made?,
-        }
-        let bridge = self.socket.link_by_name(name)?;
-        let bridge = bridge.ok_or_else(|| Error::Record {
-            doing: "find",
-            path: format!("/sys/class/net/{name}").into(),
-            source: std::io::ErrorKind::NotFound.into(),
-        })?;
-        steps.push(Step::MadeBridge(bridge.clone()));
-        Sysctl::V6(name, "accept_ra").prefer("0");
-        if !wanted.detect_duplicates {
-            // A tentative link-local address of the bridge delays the first packets from outside by 2 s,
-            // whatever its other addresses are.
-            Sysctl::V6(name, "accept_dad").prefer("0");
-        }
-        let network = &wanted.name;
-        let named = altname.iter().map(|altname| self.socket.add_altname(&bridge, altname));
-        for told in
-            named.collect::<Vec<_>>().into_iter().chain([self.socket.set_alias(&bridge, &format!("osvc:{network}"))])
-        {
-            if let Err(error) = told {
-                tracing::debug!("{error}");
-            }
-        }
-        Ok(bridge)
-    }
-
     /// The networks of this boot and namespace, but for one.
     fn others(&mut self, name: &NetworkName) -> Result<Vec<NetworkRecord>, Error> {
         let mut records = NetworkRecord::all(self.host)?;
         records.retain(|record| record.name != *name && record.is_of(self.host, self.netns));
         Ok(records)
-    }
-
-    /// The addresses of the bridge that clash with a gateway.
-    ///
-    /// # Errors
-    /// There are some, and they are not to be replaced.
-    fn clashes(&mut self, wanted: &Wanted, bridge: &Link, others: &[NetworkRecord]) -> Result<Vec<IpNet>, Error> {
-        let have = self.socket.addresses(bridge)?;
-        let before = NetworkRecord::load(self.host, &wanted.name)?;
-        let ours = before.filter(|record| record.is_of(self.host, self.netns)).map(|record| record.gateways);
-        let ours = ours.unwrap_or_default();
-        let mut clashes = Vec::new();
-        for address in have.iter().map(|have| have.address) {
-            let clash = wanted.gateways.iter().find(|gateway| address != **gateway && overlap(&address, gateway));
-            let Some(gateway) = clash.filter(|_| !wanted.gateways.contains(&address)) else { continue };
-            let others_gateway = others.iter().any(|other| other.gateways.contains(&address));
-            if others_gateway || !(wanted.force_address || ours.contains(&address)) {
-                return Err(Error::AddressClash { bridge: bridge.name.clone(), address, gateway: *gateway });
-            }
-            clashes.push(address);
-        }
-        Ok(clashes)
-    }
-
-    fn put_gateways(
-        &mut self,
-        wanted: &Wanted,
-        bridge: &Link,
-        others: &[NetworkRecord],
-        steps: &mut Vec<Step>,
-    ) -> Result<(), Error> {
-        if families(&wanted.gateways).contains(&true) {
-            // The host may have it off by default.
-            Sysctl::V6(&bridge.name, "disable_ipv6").ensure("0")?;
-        }
-        for address in self.clashes(wanted, bridge, others)? {
-            tracing::warn!(
-                "address {address} of {} clashes with a gateway of network {}: removed",
-                bridge.name,
-                wanted.name
-            );
-            self.socket.remove_address(bridge, address)?;
-            steps.push(Step::RemovedAddress(bridge.clone(), address));
-        }
-        for gateway in &wanted.gateways {
-            match self.socket.add_address(bridge, *gateway, wanted.detect_duplicates) {
-                Err(error) if error.is(Errno::EEXIST) => continue,
-                added => added?,
-            }
-            steps.push(Step::AddedAddress(bridge.clone(), *gateway));
-        }
-        Ok(())
     }
 
     fn record(&mut self, wanted: &Wanted, bridge: &Link) -> Result<NetworkRecord, Error> {
@@ -381,14 +206,21 @@ impl Site<'_> {
         })
     }
 
+    /// Deletes a bridge of ours that has no ports.
+    fn delete_bridge(&mut self, name: &str) -> Result<(), Error> {
+        let Some(bridge) = self.socket.link_by_name(name)?.filter(|link| link.is_a("bridge") && is_ours(link)) else {
+            return Ok(());
+        };
+        if self.socket.links_with_master(bridge.index)?.is_empty() {
+            self.socket.delete_link(&bridge)?;
+        }
+        Ok(())
+    }
+
     /// Undoes in reverse, and goes on after errors.
     fn undo_steps(&mut self, steps: Vec<Step>) -> Vec<Error> {
         let undo = |step: Step| match step {
-            Step::MadeBridge(bridge) => match self.socket.links_with_master(bridge.index) {
-                Ok(ports) if ports.is_empty() => Ok(self.socket.delete_link(&bridge)?),
-                Ok(_) => Ok(()),
-                Err(error) => Err(error.into()),
-            },
+            Step::MadeBridge(name) => self.delete_bridge(&name),
             Step::AddedAddress(bridge, address) => Ok(self.socket.remove_address(&bridge, address)?),
             Step::RemovedAddress(bridge, address) => Ok(self.socket.add_address(&bridge, address, false)?),
             Step::WroteRecord(_, Some(before)) => before.save(self.host),
@@ -423,19 +255,6 @@ pub fn writable(host: &Host) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// The families (IPv6?) of some addresses.
-fn families(addresses: &[IpNet]) -> BTreeSet<bool> {
-    addresses.iter().map(|address| address.addr().is_ipv6()).collect()
-}
-
-fn add_new(list: &mut Vec<IpNet>, more: impl IntoIterator<Item = IpNet>) {
-    for net in more {
-        if !list.contains(&net) {
-            list.push(net);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,11 @@ use super::*;
 use crate::Code;
 use crate::netlink::netns::host_id;
 use crate::netlink::testing::{in_new_netns, pinned_netns};
-use crate::netlink::{NewPair, RouteFilter};
+use crate::netlink::{Mac, NewBridge, NewPair, RouteFilter};
+use crate::network::mac::Machine;
+use crate::network::names::BridgeName;
+use crate::network::record::ForwardAccept;
+use crate::network::sysctl::Sysctl;
 
 /// A host in a new network namespace.
 fn on_a_host(test: impl FnOnce(&Host, &mut Site<'_>) + Send) {

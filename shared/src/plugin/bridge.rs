@@ -9,8 +9,8 @@ use crate::ipam::config::IpamConfig;
 use crate::netlink::RouteSocket;
 use crate::netlink::netns::host_id;
 use crate::network::config::{Addresses, Low};
-use crate::network::setup::{self, Site, Wanted};
-use crate::network::{self, BridgeConfig, port};
+use crate::network::setup::{self, Site};
+use crate::network::{self, BridgeConfig, Wanted, port};
 use crate::protocol::{Call, CniResult, Command, Plugin, ValidAttachments, delegate};
 use crate::{Attachment, Error, firewall, ipam as addresses};
 
@@ -62,16 +62,16 @@ impl Plugin for Bridge {
 
     fn gc(&self, call: &Call) -> Result<(), Error> {
         // Without a list too: only what is provably dead is deleted.
-        let valid: HashSet<String> = match call.config.valid_attachments()? {
-            ValidAttachments::Absent => HashSet::new(),
+        let valid: Option<HashSet<String>> = match call.config.valid_attachments()? {
+            ValidAttachments::Absent => None,
             ValidAttachments::Listed(list) => {
                 let tag = |(container, ifname): &(String, String)| tag(call.network.as_str(), container, ifname);
-                list.iter().map(|attachment| format!("ov{}", tag(attachment))).collect()
+                Some(list.iter().map(|attachment| format!("ov{}", tag(attachment))).collect())
             }
         };
         let mut errors = Vec::new();
         let swept = RouteSocket::open().map_err(network::Error::from);
-        if let Err(error) = swept.and_then(|mut socket| port::sweep(&mut socket, &call.network, &valid)) {
+        if let Err(error) = swept.and_then(|mut socket| port::sweep(&mut socket, &call.network, valid.as_ref())) {
             errors.push(error.into());
         }
         if let Err(error) = ipam::gc(call) {

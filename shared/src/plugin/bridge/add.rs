@@ -15,10 +15,10 @@ use crate::netlink::{Link, Mac, Netns, RouteSocket};
 use crate::network::container::{Inside, Interface as InterfaceWanted};
 use crate::network::mac::{Machine, of_addresses};
 use crate::network::port::{self, NewPort};
-use crate::network::setup::{Setup, Site, Wanted};
-use crate::network::{self, alias};
+use crate::network::setup::{Setup, Site};
+use crate::network::{self, Wanted, alias};
 use crate::protocol::{Call, CniResult, Command, Interface, SpecVersion, delegate};
-use crate::{Attachment, Error, Route, firewall};
+use crate::{Attachment, Error, Route, firewall, ipam as addresses};
 
 /// The index of the container's interface in the result.
 const CONTAINER: u32 = 2;
@@ -40,7 +40,7 @@ pub(super) fn add(call: &Call, attachment: &Attachment) -> Result<CniResult, Err
         return Err(network::Error::InterfaceExists { ifname, host_end }.into());
     }
     let mut socket = RouteSocket::open()?;
-    port::clear_leftover(&mut socket, attachment)?;
+    port::clear_leftover(&mut socket, attachment).map_err(|error| network.located(call, error))?;
     let host_netns = home.id_of_thread()?;
     let mut site = Site { host: &call.host, netns: &host_netns, socket: &mut socket };
     let mut setup = None;
@@ -256,6 +256,19 @@ impl Adding<'_> {
         }
         if let Some(plugin) = made.delegated {
             told(delegate(call, &plugin, Command::Del, Some(self.attachment)).map(drop).map_err(Error::from));
+        }
+    }
+}
+
+impl Network {
+    /// An attachment that lives, with the namespace where it does: what an operator has to look at.
+    fn located(&self, call: &Call, error: network::Error) -> network::Error {
+        match (error, &self.source) {
+            (network::Error::Attached { attachment, host_end, .. }, Source::Ours(config)) => {
+                let netns = addresses::netns_of(&call.host, config, &attachment).ok().flatten();
+                network::Error::Attached { attachment, host_end, netns }
+            }
+            (error, _) => error,
         }
     }
 }

@@ -1,7 +1,5 @@
 //! DEL: link, then address. It needs neither namespace nor configuration nor previous result.
 
-use std::path::Path;
-
 use super::super::ipam;
 use super::delegated;
 use crate::ipam::config::Folders;
@@ -39,8 +37,7 @@ fn delete_link(call: &Call, attachment: &Attachment, socket: &mut RouteSocket) -
     if port::delete(socket, attachment)? {
         return Ok(());
     }
-    let Some(netns) = call.netns.as_deref() else { return Ok(()) };
-    match reference_veth(call, attachment, socket, netns) {
+    match reference_veth(call, attachment, socket) {
         Ok(Some(host)) => {
             tracing::info!("{attachment} was made by the reference plugin: {} deleted", host.name);
             Ok(socket.delete_link(&host)?)
@@ -54,28 +51,24 @@ fn delete_link(call: &Call, attachment: &Attachment, socket: &mut RouteSocket) -
     }
 }
 
-/// The host end that the reference plugin made for this attachment. The path may be a successor's by now:
-/// so it must be proven to be this attachment's, by host-local's record or by name in the previous result.
-fn reference_veth(
-    call: &Call,
-    attachment: &Attachment,
-    socket: &mut RouteSocket,
-    path: &Path,
-) -> Result<Option<Link>, Error> {
-    let recorded = is_host_locals(call, attachment);
-    let listed = listed_host_end(call, attachment);
-    if !recorded && listed.is_none() || !matches!(probe(path)?, Probe::Network(_)) {
+/// The host end that the reference plugin made for this attachment: the one of the previous result, by name and
+/// MAC address; else, if host-local has a record of the attachment, the other end of the interface in the
+/// namespace. The path alone proves nothing: it may be a successor's by now.
+fn reference_veth(call: &Call, attachment: &Attachment, socket: &mut RouteSocket) -> Result<Option<Link>, Error> {
+    let Some(bridge) = bridge(call, socket)? else { return Ok(None) };
+    if let Some((name, mac)) = listed_host_end(call)
+        && let Some(host) = socket.link_by_name(&name)?
+        && port::is_reference_port(&host, bridge)
+        && host.mac == Some(mac.0)
+    {
+        return Ok(Some(host));
+    }
+    let Some(path) = call.netns.as_deref() else { return Ok(None) };
+    if !is_host_locals(call, attachment) || !matches!(probe(path)?, Probe::Network(_)) {
         return Ok(None);
     }
-    let Some(bridge) = bridge(call, socket)? else { return Ok(None) };
     let mut inside = Netns::open(path)?.enter(RouteSocket::open)?;
-    let found = port::reference_host_end(socket, &mut inside, attachment.ifname.as_str(), bridge)?;
-    let Some(host) = found else { return Ok(None) };
-    let peer = inside.link_by_name(attachment.ifname.as_str())?;
-    let is_listed = listed.is_some_and(|(name, mac)| {
-        name == host.name && mac.is_none_or(|mac| peer.is_some_and(|peer| peer.mac == Some(mac.0)))
-    });
-    Ok((recorded || is_listed).then_some(host))
+    Ok(port::reference_host_end(socket, &mut inside, attachment.ifname.as_str(), bridge)?)
 }
 
 fn is_host_locals(call: &Call, attachment: &Attachment) -> bool {
@@ -84,14 +77,14 @@ fn is_host_locals(call: &Call, attachment: &Attachment) -> bool {
     records.records_of(&attachment.container, &attachment.ifname).is_ok_and(|found| !found.is_empty())
 }
 
-/// The host end that the previous result names, and the MAC address of the container's.
-fn listed_host_end(call: &Call, attachment: &Attachment) -> Option<(String, Option<Mac>)> {
+/// The host end that the previous result names, and its MAC address.
+fn listed_host_end(call: &Call) -> Option<(String, Mac)> {
     let result = call.config.prev_result().ok()??;
-    let host =
-        result.interfaces.iter().find(|interface| interface.sandbox.is_none() && interface.name.starts_with("veth"))?;
-    let mut inside = result.interfaces.iter().filter(|interface| interface.sandbox.is_some());
-    let inside = inside.find(|interface| interface.name == attachment.ifname.as_str())?;
-    Some((host.name.clone(), inside.mac.as_deref().and_then(|mac| mac.parse().ok())))
+    let host = result
+        .interfaces
+        .into_iter()
+        .find(|interface| interface.sandbox.is_none() && interface.name.starts_with("veth"))?;
+    Some((host.name, host.mac?.parse().ok()?))
 }
 
 /// The number of the network's bridge: that of its record, or as configured.

@@ -1,0 +1,92 @@
+//! What a network should look like on this host, from its configuration and its subnets.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+
+use super::names::BridgeName;
+use super::record::ForwardAccept;
+use super::{BridgeConfig, NetworkRecord};
+use crate::NetworkName;
+
+/// What a network should look like on this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The network.
+    pub name: NetworkName,
+    /// Its bridge.
+    pub bridge: BridgeName,
+    /// The addresses that the bridge should have, with prefix length.
+    pub gateways: Vec<IpNet>,
+    /// The subnets, without host bits.
+    pub subnets: Vec<IpNet>,
+    /// Masquerade IPv4.
+    pub masquerade_v4: bool,
+    /// Masquerade IPv6.
+    pub masquerade_v6: bool,
+    /// What to do about foreign rule sets that drop.
+    pub forward_accept: ForwardAccept,
+    /// MTU in bytes, if configured.
+    pub mtu: Option<u32>,
+    /// Replace a clashing address of the bridge.
+    pub force_address: bool,
+    /// The bridge's IPv6 addresses wait for duplicate address detection.
+    pub detect_duplicates: bool,
+    /// The folder of the address records, when osvc-ipam allocates.
+    pub ipam: Option<PathBuf>,
+}
+
+impl Wanted {
+    /// What a configuration asks for. `subnets` come with the gateway that they have, if any.
+    pub fn new(
+        config: &BridgeConfig,
+        subnets: impl IntoIterator<Item = (IpNet, Option<IpAddr>)>,
+        ipam: Option<PathBuf>,
+    ) -> Self {
+        let mut wanted = Self {
+            name: config.network.clone(),
+            bridge: config.bridge.clone(),
+            gateways: Vec::new(),
+            subnets: Vec::new(),
+            masquerade_v4: config.masquerade_v4,
+            masquerade_v6: config.masquerade_v6,
+            forward_accept: config.forward_accept,
+            mtu: config.mtu,
+            force_address: config.force_address,
+            detect_duplicates: config.detect_duplicates,
+            ipam,
+        };
+        for (subnet, gateway) in subnets {
+            let gateway = gateway.filter(|_| config.is_gateway).and_then(|ip| IpNet::new(ip, subnet.prefix_len()).ok());
+            add_new(&mut wanted.subnets, [subnet.trunc()]);
+            add_new(&mut wanted.gateways, gateway);
+        }
+        wanted
+    }
+
+    /// True if the record is that of this network as it should be. The MTU is decided at setup.
+    pub(super) fn is_met_by(&self, record: &NetworkRecord) -> bool {
+        record.bridge == self.bridge.name
+            && self.gateways.iter().all(|gateway| record.gateways.contains(gateway))
+            && self.subnets.iter().all(|subnet| record.subnets.contains(subnet))
+            && (record.masquerade_v4, record.masquerade_v6) == (self.masquerade_v4, self.masquerade_v6)
+            && record.forward_accept == self.forward_accept
+            && record.ipam == self.ipam
+    }
+}
+
+/// The families (IPv6?) of some addresses.
+pub(super) fn families(addresses: &[IpNet]) -> BTreeSet<bool> {
+    addresses.iter().map(|address| address.addr().is_ipv6()).collect()
+}
+
+/// Adds what a list does not have yet.
+pub(super) fn add_new(list: &mut Vec<IpNet>, more: impl IntoIterator<Item = IpNet>) {
+    for net in more {
+        if !list.contains(&net) {
+            list.push(net);
+        }
+    }
+}
