@@ -166,7 +166,9 @@ life_second() {
   say "Everything is removed."
   podman rm -f -a -t 0 > /dev/null
   tell "Devices that are left in the machine: $(ip -o link | awk -F': ' '{ print $2 }' | xargs)."
-  tell "Addresses still held: $({ grep -l '"held"' /var/lib/cni/osvc/ipam/osvc/* 2> /dev/null || true; } | wc -l)."
+  local held
+  held=$(cat /var/lib/cni/osvc/ipam/osvc/*.* | grep '"held"' | grep -c "$(cat /proc/sys/kernel/random/boot_id)" || true)
+  tell "Addresses held by what runs: $held. Records stay: whoever comes back under its name gets its address back."
 }
 
 shift

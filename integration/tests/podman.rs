@@ -245,21 +245,7 @@ fn chained_reference_portmap_and_firewall_work_on_our_bridge() {
     let outside = sandbox.outside();
     podman::run(&sandbox, "a", "net1", &["-p", "8080:80"]);
     podman(&sandbox, &["exec", "a", "sh", "-c", "mkdir /www; echo hello > /www/index.html; httpd -h /www"]).ok();
-    let words = [
-        "ip",
-        "netns",
-        "exec",
-        &outside.name,
-        "/bin/busybox",
-        "wget",
-        "-q",
-        "-T",
-        "5",
-        "-O",
-        "-",
-        "http://192.0.2.2:8080/",
-    ];
-    sandbox.wait_for("the server answers", &words.join(" "));
+    sandbox.wait_for_page(&outside, "192.0.2.2", 8080, "hello");
     let before = address(&sandbox, "a");
     podman(&sandbox, &["restart", "-t", "0", "a"]).ok();
     assert_eq!(address(&sandbox, "a"), before);

@@ -168,7 +168,7 @@ fn what_stays_in_our_networks_keeps_its_source() {
 fn a_container_reaches_itself_through_its_published_port() {
     for bridge_netfilter in [0, 1] {
         let sandbox = Sandbox::new();
-        sandbox.outside();
+        let outside = sandbox.outside();
         sandbox.sh(&format!("echo {bridge_netfilter} > /proc/sys/net/bridge/bridge-nf-call-iptables")).ok();
         let netns = sandbox.netns("a");
         let result = call(&sandbox, &one_line(), &netns).add();
@@ -177,11 +177,8 @@ fn a_container_reaches_itself_through_its_published_port() {
         call(&sandbox, &portmap, &netns).add();
         sandbox.sh("mkdir -p /run/www; echo hello > /run/www/index.html").ok();
         sandbox.background("exec ip netns exec a /bin/busybox httpd -f -p 80 -h /run/www", "/run/httpd.log");
-        for from in ["a", "outside"] {
-            sandbox.wait_for(
-                &format!("{from} is answered, bridge-nf-call-iptables {bridge_netfilter}"),
-                &format!("ip netns exec {from} /bin/busybox wget -q -T 2 -O - http://192.0.2.2:8080/ | grep hello"),
-            );
+        for from in [&outside, &netns] {
+            sandbox.wait_for_page(from, "192.0.2.2", 8080, "hello");
         }
     }
     noted("hairpin with the reference portmap, br_netfilter on and off");

@@ -84,7 +84,7 @@ fn br22_a_container_end_that_stays_down() {
     let mut config = gateway_config(family, "1.0.0", &["10.1.2.0/24"]);
     config["disableContainerInterface"] = json!(true);
     let (_, message) = plugin(&sandbox, &pod, config).add_fails();
-    assert!(message.contains("disableContainerInterface"), "IPAM needs the interface: {message}");
+    assert!(message.to_lowercase().contains("disablecontainerinterface"), "IPAM needs the interface: {message}");
     let mut config = family.bridge_config("1.0.0", "mynet2", json!({}));
     config["disableContainerInterface"] = json!(true);
     plugin(&sandbox, &pod, config).add();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use integration::{Family, Sandbox, addresses_of, container_mac};
 use serde_json::json;
 
-use crate::{bridge, ipam, plugin, start};
+use crate::{bridge, ipam, plugin, start, vanish};
 
 #[test]
 fn the_same_container_and_a_new_one_with_the_same_name_get_the_same_address() {
@@ -95,7 +95,7 @@ fn containers_that_vanish_without_a_reboot_give_their_addresses_back() {
     for turn in 0..10 {
         for n in 0..4 {
             let (netns, _) = start(&sandbox, &config, &format!("id-{turn}-{n}"), &format!("name{turn}-{n}"));
-            sandbox.delete_netns(&netns);
+            vanish(&sandbox, &netns);
         }
     }
 }
