@@ -113,7 +113,8 @@ fn killed_everywhere(verb: &str, (name, config): (&str, Value)) {
         if verb == "DEL" {
             bench.call.add();
         }
-        bench.faulty(verb, call, "signal=SIGKILL");
+        let reply = bench.faulty(verb, call, "signal=SIGKILL");
+        assert!(reply.output.rc != 0, "it was killed at {call}: {}", reply.output);
         bench.next_steps(&format!("{verb} of {name} killed at {call}"));
     }
     report::ran("strace --inject", &format!("SIGKILL at each of the {} system calls of {name} {verb}", calls.len()));

@@ -3,7 +3,7 @@
 use integration::{Family, Plugin, Sandbox, addresses_of};
 use serde_json::{Value, json};
 
-use crate::{bridge, ipam, plugin, start, vanish};
+use crate::{bridge, ipam, plugin, start};
 
 #[test]
 fn p9_a_late_del_of_an_old_container_leaves_the_successor_alone() {
@@ -11,7 +11,7 @@ fn p9_a_late_del_of_an_old_container_leaves_the_successor_alone() {
     let config = bridge("10.9.0.0/16");
     let (old_netns, address) = start(&sandbox, &config, "old", "web");
     let old = plugin(&sandbox, &config).container("old").netns(&old_netns).named("web");
-    vanish(&sandbox, &old_netns);
+    sandbox.delete_netns(&old_netns);
     let (new_netns, again) = start(&sandbox, &config, "new", "web");
     assert_eq!(again, address, "the successor has the address already");
     old.del();

@@ -28,14 +28,6 @@ fn plugin<'a>(sandbox: &'a Sandbox, config: &Value) -> Plugin<'a> {
     sandbox.plugin(name).config(config.clone())
 }
 
-/// Takes a container's namespace away without DEL, and waits for its pair to go: the kernel does that some tens of
-/// milliseconds later, and until then the attachment is alive.
-fn vanish(sandbox: &Sandbox, netns: &Netns) {
-    let before = sandbox.links().len();
-    sandbox.delete_netns(netns);
-    sandbox.wait_for("the pair is gone", &format!("[ $(ip -o link | wc -l) -lt {before} ]"));
-}
-
 /// ADD of a workload in a new container: its addresses.
 fn start(sandbox: &Sandbox, config: &Value, container: &str, name: &str) -> (Netns, Vec<String>) {
     let netns = sandbox.netns(container);

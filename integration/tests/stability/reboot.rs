@@ -1,11 +1,11 @@
-//! Another boot id, another host namespace, vanished containers, no DEL.
+//! Another boot id, another host namespaceed containers, no DEL.
 
 use std::collections::BTreeSet;
 
 use integration::{Family, Sandbox, addresses_of, container_mac};
 use serde_json::json;
 
-use crate::{bridge, ipam, plugin, start, vanish};
+use crate::{bridge, ipam, plugin, start};
 
 #[test]
 fn the_same_container_and_a_new_one_with_the_same_name_get_the_same_address() {
@@ -95,7 +95,21 @@ fn containers_that_vanish_without_a_reboot_give_their_addresses_back() {
     for turn in 0..10 {
         for n in 0..4 {
             let (netns, _) = start(&sandbox, &config, &format!("id-{turn}-{n}"), &format!("name{turn}-{n}"));
-            vanish(&sandbox, &netns);
+            sandbox.delete_netns(&netns);
         }
+    }
+}
+
+/// The old host end is still there for tens of milliseconds.
+#[test]
+fn a_quick_restart_after_a_lost_del_keeps_the_address() {
+    let sandbox = Sandbox::new();
+    let config = bridge("10.9.0.0/16");
+    let (mut netns, address) = start(&sandbox, &config, "id-0", "web");
+    for turn in 1..20 {
+        sandbox.delete_netns(&netns);
+        let (next, again) = start(&sandbox, &config, &format!("id-{turn}"), "web");
+        assert_eq!(again, address, "turn {turn}");
+        netns = next;
     }
 }

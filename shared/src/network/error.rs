@@ -97,7 +97,7 @@ pub enum Error {
     )]
     Attached {
         /// The attachment.
-        attachment: Attachment,
+        attachment: Box<Attachment>,
         /// The host end.
         host_end: String,
         /// Where the other end lives, if that is recorded.

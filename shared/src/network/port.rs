@@ -125,7 +125,7 @@ pub fn clear_leftover(socket: &mut RouteSocket, attachment: &Attachment) -> Resu
         return Err(Error::HostEndTaken { attachment: attachment.clone(), host_end });
     }
     if socket.peer_is_alive(&link)? {
-        return Err(Error::Attached { attachment: attachment.clone(), host_end, netns: None });
+        return Err(Error::Attached { attachment: Box::new(attachment.clone()), host_end, netns: None });
     }
     tracing::warn!("{host_end} is left over from a container that is gone: deleted");
     Ok(socket.delete_link(&link)?)
