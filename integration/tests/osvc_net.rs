@@ -1,0 +1,89 @@
+//! osvc-net on a real network.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use integration::{Family, Netns, Output, Sandbox, addresses_of, report};
+use serde_json::{Value, json};
+
+fn config() -> Value {
+    json!({"cniVersion": "1.0.0", "name": "net1", "type": "osvc-bridge", "network": "10.9.0.0/24"})
+}
+
+/// A machine with the network's conflist and a container on it.
+fn machine() -> (Sandbox, Netns, String) {
+    let sandbox = Sandbox::new();
+    let conflist =
+        json!({"cniVersion": "1.0.0", "name": "net1", "plugins": [{"type": "osvc-bridge", "network": "10.9.0.0/24"}]});
+    sandbox.write("/etc/cni/net.d/net1.conflist", &conflist.to_string());
+    let netns = sandbox.netns("web");
+    let address = start(&sandbox, &netns, "id-web", "web");
+    (sandbox, netns, address)
+}
+
+fn start(sandbox: &Sandbox, netns: &Netns, container: &str, name: &str) -> String {
+    let result = sandbox.plugin("osvc-bridge").config(config()).container(container).netns(netns).named(name).add();
+    addresses_of(&result)[0].split('/').next().unwrap().to_owned()
+}
+
+fn osvc_net(sandbox: &Sandbox, words: &[&str]) -> Output {
+    let program = std::env::var_os("OSVC_BIN")
+        .map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../bin").into(), std::path::PathBuf::from)
+        .join("osvc-net");
+    let program = program.display().to_string();
+    let argv: Vec<&str> = std::iter::once(program.as_str()).chain(words.iter().copied()).collect();
+    sandbox.run(&argv)
+}
+
+#[test]
+fn ip_ls_shows_who_has_what() {
+    let (sandbox, _, address) = machine();
+    let table = osvc_net(&sandbox, &["ip", "ls"]).ok();
+    let row = table.lines().find(|line| line.contains(&address)).unwrap_or_else(|| panic!("no row in {table}"));
+    for word in ["net1", "held", "web", "id-web", "eth0"] {
+        assert!(row.contains(word), "{word} is in {row}");
+    }
+    let rows: Value =
+        serde_json::from_str(&osvc_net(&sandbox, &["ip", "ls", "--network", "net1", "-o", "json"]).ok()).unwrap();
+    assert_eq!(rows[0]["address"], json!(address), "{rows}");
+    assert_eq!(rows[0]["key"], json!({"source": "podman", "text": "web"}), "{rows}");
+    let told = osvc_net(&sandbox, &["ip", "ls", "--network", "nte1"]).failed();
+    assert!(told.contains("net1"), "the nearest name is suggested: {told}");
+    report::ran(&report::kernel(), "osvc-net ip ls");
+}
+
+#[test]
+fn gc_gives_back_what_is_provably_dead_and_nothing_else() {
+    let (sandbox, _, web) = machine();
+    let netns = sandbox.netns("db");
+    let db = start(&sandbox, &netns, "id-db", "db");
+    sandbox.delete_netns(&netns);
+    sandbox.wait_for("the pair is gone", "[ $(ip -o link | wc -l) -eq 3 ]");
+    let before = sandbox.leftovers();
+    let planned = osvc_net(&sandbox, &["gc", "--dry-run"]).ok();
+    assert!(planned.contains(&db) && !planned.contains(&web), "{planned}");
+    sandbox.leftovers().assert_same_as(&before, "a dry run");
+    let done = osvc_net(&sandbox, &["gc", "net1"]).ok();
+    assert!(done.contains(&db) && !done.contains(&web), "{done}");
+    let held: Vec<String> = sandbox.held(Family::Osvc, "net1").iter().map(ToString::to_string).collect();
+    assert_eq!(held, [web]);
+    assert!(!osvc_net(&sandbox, &["gc"]).ok().contains(&db), "twice is once");
+    report::ran(&report::kernel(), "osvc-net gc");
+}
+
+#[test]
+fn setup_puts_back_what_was_flushed_and_says_what_it_did() {
+    let (sandbox, netns, _) = machine();
+    sandbox.outside();
+    assert!(sandbox.ping(&netns, "198.51.100.1"), "the network works");
+    let rules = sandbox.ruleset();
+    sandbox.sh("nft flush ruleset; ip addr del 10.9.0.1/24 dev obr_net1").ok();
+    assert!(!sandbox.ping(&netns, "198.51.100.1"), "without rules and gateway it does not");
+    let planned = osvc_net(&sandbox, &["setup", "--dry-run"]).ok();
+    assert!(planned.contains("net1"), "{planned}");
+    assert_eq!(sandbox.ruleset(), "", "a dry run makes no rules");
+    osvc_net(&sandbox, &["setup"]).ok();
+    assert_eq!(sandbox.ruleset(), rules);
+    assert!(sandbox.ping(&netns, "198.51.100.1"), "it works again");
+    let again = osvc_net(&sandbox, &["setup", "net1"]).ok();
+    assert!(again.contains("in place") && !again.contains("made"), "the second changes nothing and says so: {again}");
+    report::ran(&report::kernel(), "osvc-net setup");
+}
