@@ -144,6 +144,7 @@ impl Error {
             Self::NoNft | Self::NoNftables { .. } => Code::NotAvailable,
             Self::Lock(error) => error.code(),
             Self::Unsteady { .. } => Code::TryAgainLater,
+            Self::Missing { .. } => Code::CheckFailed,
             Self::Records(error) => error.code(),
             _ => Code::Io,
         }

@@ -12,6 +12,10 @@ use crate::netlink::{Error, RouteSocket};
 /// A record this young may belong to an ADD that has not made its host end yet.
 const YOUNG: Duration = Duration::from_secs(300);
 
+/// The kernel takes a namespace down some tens of milliseconds after its last user has gone, and until then its pair
+/// looks alive. Whoever asks waits so long for all of them together, so that a quick restart gets its address back.
+const FAREWELL: Duration = Duration::from_millis(500);
+
 /// What is known of an attachment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
@@ -37,12 +41,19 @@ pub struct Kernel {
     socket: Option<RouteSocket>,
     host: Option<NetnsId>,
     namespaces: (u64, u64),
+    patience: Duration,
 }
 
 impl Kernel {
     /// A witness that judges from this process's namespaces.
     pub fn new(host: &Host) -> Self {
-        Self { boot: host.boot.clone(), socket: None, host: None, namespaces: namespaces() }
+        let namespaces = namespaces();
+        Self { boot: host.boot.clone(), socket: None, host: None, namespaces, patience: FAREWELL }
+    }
+
+    /// The same, who waits for nothing.
+    pub fn in_a_hurry(self) -> Self {
+        Self { patience: Duration::ZERO, ..self }
     }
 
     /// True if the host end is there; `None` from another network namespace, where it cannot be seen. One whose other
@@ -64,6 +75,20 @@ impl Kernel {
             None => false,
         }))
     }
+
+    /// As [`host_end`](Self::host_end); one whose namespace has lost its path is given time to go.
+    fn look(&mut self, end: &HostEnd, going: bool) -> Result<Option<bool>, Error> {
+        loop {
+            match self.host_end(end)? {
+                Some(true) if going && !self.patience.is_zero() => {
+                    let pause = Duration::from_millis(5).min(self.patience);
+                    self.patience -= pause;
+                    std::thread::sleep(pause);
+                }
+                there => return Ok(there),
+            }
+        }
+    }
 }
 
 impl Witness for Kernel {
@@ -83,12 +108,14 @@ impl Witness for Kernel {
                 Err(error) => tracing::debug!("{}: {error}", path.display()),
             }
         }
-        let host_end = record.host.as_ref().and_then(|end| {
-            self.host_end(end).unwrap_or_else(|error| {
-                tracing::debug!("{}: {error}", end.ifname);
-                None
-            })
-        });
+        let host_end = match record.host.as_ref().map(|end| self.look(end, netns_gone)) {
+            None => None,
+            Some(Ok(there)) => there,
+            Some(Err(error)) => {
+                tracing::debug!("{}: {error}", record.container);
+                return Liveness::Unknown;
+            }
+        };
         match host_end {
             Some(true) => Liveness::Attached,
             _ if netns_gone => Liveness::Dead,

@@ -23,7 +23,7 @@ pub fn status(host: &Host, config: &IpamConfig) -> Result<(), Error> {
     }
     let location = Location { host, network: &config.network, folder: &config.folder };
     let look = |store: &mut super::store::Store| {
-        let (mut witness, mut neighbours) = (Kernel::new(host), config.neighbours());
+        let (mut witness, mut neighbours) = (Kernel::new(host).in_a_hurry(), config.neighbours());
         let mut search = Search { store, witness: &mut witness, neighbours: &mut neighbours };
         config.sets.iter().try_for_each(|set| match search.free(set, &[0; 32], super::search::Look::Only) {
             Ok(_) => Ok(()),

@@ -49,11 +49,8 @@ pub struct NewPair<'a> {
 }
 
 /// A new device with what all have.
-fn new(name: &str, mac: Mac, mtu: u32) -> LinkRequest {
-    LinkRequest::about(0)
-        .with(text(libc::IFLA_IFNAME, name))
-        .with(bytes(libc::IFLA_ADDRESS, &mac.0))
-        .with(number(libc::IFLA_MTU, mtu))
+fn new(name: &str, mac: Mac) -> LinkRequest {
+    LinkRequest::about(0).with(text(libc::IFLA_IFNAME, name)).with(bytes(libc::IFLA_ADDRESS, &mac.0))
 }
 
 impl RouteSocket {
@@ -63,10 +60,16 @@ impl RouteSocket {
     /// EEXIST: the name is taken.
     pub fn create_bridge(&mut self, bridge: &NewBridge<'_>) -> Result<(), Error> {
         let data = nested(libc::IFLA_INFO_DATA, &[number(STP_STATE, 0)]);
-        let request = new(bridge.name, bridge.mac, bridge.mtu)
+        let request = new(bridge.name, bridge.mac)
             .with(number(libc::IFLA_GROUP, GROUP))
             .with(nested(libc::IFLA_LINKINFO, &[text(libc::IFLA_INFO_KIND, "bridge"), data]));
-        self.change(libc::RTM_NEWLINK, CREATE, &request, format_args!("create bridge {}", bridge.name))
+        self.change(libc::RTM_NEWLINK, CREATE, &request, format_args!("create bridge {}", bridge.name))?;
+        // A bridge forgets the MTU of the creating request with its last port: only a change counts as wanted
+        // (`br_change_mtu`, `br_mtu_auto_adjust`).
+        match self.link_by_name(bridge.name)? {
+            Some(link) if link.mtu != bridge.mtu => self.set_mtu(&link, bridge.mtu),
+            _ => Ok(()),
+        }
     }
 
     /// Makes a pair, in one request: the end here up and in its bridge, the other one down in its
@@ -75,10 +78,12 @@ impl RouteSocket {
     /// # Errors
     /// EEXIST: one of the names is taken.
     pub fn create_pair(&mut self, pair: &NewPair<'_>) -> Result<(), Error> {
-        let peer = new(pair.peer, pair.peer_mac, pair.mtu)
+        let peer = new(pair.peer, pair.peer_mac)
+            .with(number(libc::IFLA_MTU, pair.mtu))
             .with(bytes(libc::IFLA_NET_NS_FD, &pair.netns.raw_fd().to_ne_bytes()));
         let data = nested(libc::IFLA_INFO_DATA, &[bytes(PEER, &peer.bytes())]);
-        let request = new(pair.host, pair.host_mac, pair.mtu)
+        let request = new(pair.host, pair.host_mac)
+            .with(number(libc::IFLA_MTU, pair.mtu))
             .up(true)
             .with(number(libc::IFLA_MASTER, pair.master))
             .with(number(libc::IFLA_GROUP, GROUP))

@@ -19,6 +19,7 @@ use super::ipam;
 mod add;
 mod check;
 mod del;
+mod result;
 
 /// The `osvc-bridge` plugin.
 pub struct Bridge;

@@ -48,7 +48,10 @@ pub fn delegate(
     command: Command,
     attachment: Option<&Attachment>,
 ) -> Result<Option<CniResult>, Error> {
-    let plugin = call.path.find(kind)?;
+    let plugin = call.path.find(kind).map_err(|error| match command {
+        Command::Status => Error::WouldFail(Box::new(error)),
+        _ => error,
+    })?;
     let output = run(&plugin, call, command, attachment)
         .map_err(|source| Error::PluginStart { plugin: plugin.clone(), source })?;
     if !output.status.success() {

@@ -133,6 +133,9 @@ pub enum Error {
         /// CNI_PATH.
         path: PluginPath,
     },
+    /// STATUS: an ADD would meet this.
+    #[error("{0}")]
+    WouldFail(#[source] Box<Error>),
     /// A delegated plugin could not be run.
     #[error("cannot run plugin {}: {source}", .plugin.display())]
     PluginStart {
@@ -216,6 +219,7 @@ impl Error {
             }
             Self::ResultVersion(_) | Self::NoAddresses(_) | Self::ManyAddresses(_) => Code::IncompatibleVersion,
             Self::OwnNetns(_) => Code::InvalidNetns,
+            Self::WouldFail(_) => Code::NotAvailable,
             Self::Delegate { code, .. } => return *code,
         };
         code as u32
@@ -252,6 +256,7 @@ impl Error {
             Self::ManyAddresses(_) => "set cniVersion to 0.3.0 or later".to_owned(),
             Self::PluginName(_) => "a plugin's type is the name of a file in a folder of CNI_PATH".to_owned(),
             Self::PluginNotFound { .. } => "install the plugin there, or correct ipam.type or CNI_PATH".to_owned(),
+            Self::WouldFail(error) => return error.details(),
             Self::Delegate { details, .. } => return details.clone().filter(|details| !details.is_empty()),
             Self::DelegateStderr { plugin, status, .. } => format!("plugin {}: {status}", plugin.display()),
             Self::DelegateSilent { plugin, .. } | Self::DelegateGarbled { plugin, .. } => {

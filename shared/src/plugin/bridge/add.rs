@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use ipnet::IpNet;
 use nix::errno::Errno;
 
 use super::super::ipam;
+use super::result::{default_routes, first_address, joined};
 use super::{Network, Source};
 use crate::ipam::Lease;
 use crate::ipam::key::Key;
@@ -18,7 +18,7 @@ use crate::network::port::{self, NewPort};
 use crate::network::setup::{Setup, Site};
 use crate::network::{self, Wanted, alias};
 use crate::protocol::{Call, CniResult, Command, Interface, SpecVersion, delegate};
-use crate::{Attachment, Error, Route, firewall, ipam as addresses};
+use crate::{Attachment, Error, firewall, ipam as addresses};
 
 /// The index of the container's interface in the result.
 const CONTAINER: u32 = 2;
@@ -27,6 +27,7 @@ const CONTAINER: u32 = 2;
 pub(super) fn add(call: &Call, attachment: &Attachment) -> Result<CniResult, Error> {
     let network = Network::of(call)?;
     let mac = network.low.mac(call.args.get("MAC"))?;
+    let previous = call.config.prev_result()?;
     if matches!(network.source, Source::Nobody) {
         // A result of the oldest versions is addresses: refused before anything is made.
         CniResult::default().check_version(call.version)?;
@@ -52,7 +53,11 @@ pub(super) fn add(call: &Call, attachment: &Attachment) -> Result<CniResult, Err
     }
     let mut adding =
         Adding { call, attachment, network: &network, mac, site, inside, netns: &netns, setup, made: Made::default() };
-    adding.attach().inspect_err(|_| adding.undo())
+    let result = adding.attach().inspect_err(|_| adding.undo())?;
+    Ok(match previous {
+        Some(previous) => joined(previous, result),
+        None => result,
+    })
 }
 
 /// An ADD under way.
@@ -270,64 +275,5 @@ impl Network {
             }
             (error, _) => error,
         }
-    }
-}
-
-/// The first address of a subnet: base + 1.
-fn first_address(net: &IpNet) -> Option<IpAddr> {
-    match net.network() {
-        IpAddr::V4(base) => u32::from(base).checked_add(1).map(|first| IpAddr::V4(first.into())),
-        IpAddr::V6(base) => u128::from(base).checked_add(1).map(|first| IpAddr::V6(first.into())),
-    }
-}
-
-/// A default route for each family that has a gateway, and no default route yet.
-fn default_routes(result: &CniResult) -> Vec<Route> {
-    let any = [IpAddr::from([0; 4]), IpAddr::from([0; 16])];
-    any.into_iter()
-        .filter_map(|any| {
-            let is_of_family = |ip: &IpAddr| ip.is_ipv6() == any.is_ipv6();
-            let dst = IpNet::new(any, 0).ok()?;
-            let gateway = result.ips.iter().find_map(|ip| ip.gateway.filter(is_of_family))?;
-            let has_one = result.routes.iter().any(|route| route.dst.trunc() == dst);
-            (!has_one).then(|| Route::new(dst, Some(gateway)))
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::protocol::Ip;
-
-    fn result(ips: &[(&str, &str)], routes: &[&str]) -> CniResult {
-        CniResult {
-            ips: ips.iter().map(|(address, gateway)| Ip::new(address.parse().unwrap(), gateway.parse().ok())).collect(),
-            routes: routes.iter().map(|dst| Route::new(dst.parse().unwrap(), None)).collect(),
-            ..CniResult::default()
-        }
-    }
-
-    #[test]
-    fn the_first_address_is_base_plus_one() {
-        let first = |net: &str| first_address(&net.parse().unwrap()).unwrap().to_string();
-        assert_eq!(first("10.22.7.9/16"), "10.22.0.1");
-        assert_eq!(first("10.22.0.254/24"), "10.22.0.1");
-        assert_eq!(first("fd77::9/64"), "fd77::1");
-    }
-
-    #[test]
-    fn br3_a_default_route_for_each_family_by_its_first_gateway() {
-        let ips = [("10.0.0.5/24", "10.0.0.1"), ("fd77::5/64", "fd77::1"), ("fd88::5/64", "fd88::1")];
-        let routes = default_routes(&result(&ips, &["1.0.0.0/8"]));
-        let shown: Vec<_> = routes.iter().map(|route| format!("{} {}", route.dst, route.gw.unwrap())).collect();
-        assert_eq!(shown, ["0.0.0.0/0 10.0.0.1", "::/0 fd77::1"]);
-    }
-
-    #[test]
-    fn b4_2_a_default_route_of_ipam_is_enough_with_or_without_gateway() {
-        let ips = [("10.0.0.5/24", "10.0.0.1"), ("fd77::5/64", "")];
-        assert_eq!(default_routes(&result(&ips, &["0.0.0.0/0"])), []);
-        assert_eq!(default_routes(&result(&ips[1..], &[])), []);
     }
 }
