@@ -71,7 +71,7 @@ report:
 
 .PHONY: bench
 bench: deps build ## time the plugins beside the reference plugins
-	$(SUDO) env PATH="$$PATH" OSVC_BIN=$(BIN) cargo run --quiet --package integration --bin bench
+	$(SUDO) env PATH="$$PATH" OSVC_BIN=$(BIN) cargo run --quiet --release --package integration --bin bench
 
 .PHONY: lint
 lint: ## formatting and lints, as CI has them

@@ -1,10 +1,12 @@
 //! `make bench`: medians of whole processes, ours beside the reference plugins, in one run on one machine.
 //!
-//! All are started by the same shell function in the same namespaces, so that what the starting costs is the same. The
-//! floors are a static C program that does nothing, and the same kernel operations from `ip`.
+//! Inside the sandbox a copy of this program starts what is measured, so that the starting costs little and for all the
+//! same. The floors are a static C program that does nothing, and the same kernel operations from `ip`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use integration::{Family, Sandbox};
 use serde_json::{Value, json};
@@ -26,58 +28,98 @@ fn bridge(family: Family) -> Value {
         "ipam": {"type": "host-local", "subnet": "10.9.0.0/16"}})
 }
 
-/// The medians of columns of microseconds, in milliseconds.
-fn medians(text: &str) -> Vec<f64> {
-    let rows: Vec<Vec<f64>> =
-        text.lines().map(|line| line.split(' ').map(|word| word.parse::<f64>().unwrap() / 1e3).collect()).collect();
-    (0..rows[0].len())
-        .map(|column| {
-            let mut times: Vec<f64> = rows.iter().map(|row| row[column]).collect();
-            times.sort_by(f64::total_cmp);
-            times[times.len() / 2]
-        })
-        .collect()
+/// Where things lie in the sandbox.
+const INSIDE: &str = "/run/bench";
+const CONFIG: &str = "/run/config";
+
+/// Copies a program into a sandbox.
+fn bring(sandbox: &Sandbox, program: &Path, name: &str) -> String {
+    let inside = format!("/run/{name}");
+    std::fs::copy(program, sandbox.path(&inside)).unwrap();
+    inside
 }
 
-/// Medians of ADD and DEL, after `prepare` has run in the sandbox.
-fn measure(plugin: &str, config: &Value, rounds: usize, prepare: &str) -> Vec<f64> {
+/// Medians of ADD and DEL in milliseconds, after `prepare` has run in the sandbox. A `program` in place of the plugin is
+/// started as the plugin would be.
+fn measure(plugin: &str, program: Option<&Path>, config: &Value, rounds: usize, prepare: &str) -> [f64; 2] {
     let sandbox = Sandbox::new();
     sandbox.netns("pod");
-    let script = format!(
-        "{prepare}
-        cni ADD warm /run/netns/pod warm > /dev/null; cni DEL warm /run/netns/pod warm
-        for n in $(seq {rounds}); do
-            a=${{EPOCHREALTIME/./}}; cni ADD id-$n /run/netns/pod name-$n > /dev/null || exit 1
-            b=${{EPOCHREALTIME/./}}; cni DEL id-$n /run/netns/pod name-$n || exit 1
-            c=${{EPOCHREALTIME/./}}; echo $((b-a)) $((c-b))
-        done"
-    );
-    medians(&sandbox.bulk(plugin, config, &script).ok())
+    sandbox.sh(prepare).ok();
+    let _ = sandbox.plugin(plugin);
+    sandbox.write(CONFIG, &config.to_string());
+    let path = program.map_or_else(|| format!("/opt/cni/bin/{plugin}"), |path| bring(&sandbox, path, "program"));
+    bring(&sandbox, &std::env::current_exe().unwrap(), "bench");
+    parse(&sandbox.run(&[INSIDE, "inside", &path, &rounds.to_string()]).ok())
 }
 
 /// Medians of two commands in turn.
-fn floor(prepare: &str, first: &str, second: &str) -> Vec<f64> {
+fn floor(prepare: &str, first: &str, second: &str) -> [f64; 2] {
     let sandbox = Sandbox::new();
-    let script = format!(
-        "{prepare}
-        for n in $(seq {ROUNDS}); do
-            a=${{EPOCHREALTIME/./}}; {first}
-            b=${{EPOCHREALTIME/./}}; {second}
-            c=${{EPOCHREALTIME/./}}; echo $((b-a)) $((c-b))
-        done"
-    );
-    medians(&sandbox.bulk("osvc-ipam", &json!({}), &script).ok())
+    sandbox.sh(prepare).ok();
+    bring(&sandbox, &std::env::current_exe().unwrap(), "bench");
+    parse(&sandbox.run(&[INSIDE, "commands", first, second]).ok())
 }
 
-/// A static C program that does nothing, where the sandbox can see it.
-fn nothing() -> String {
-    let folder = std::env::temp_dir().join(format!("bench-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+fn parse(text: &str) -> [f64; 2] {
+    let mut words = text.split_whitespace().map(|word| word.parse().unwrap());
+    [words.next().unwrap(), words.next().unwrap()]
+}
+
+/// In the sandbox: ADD and DEL of a plugin in turn, once to warm up; prints their medians.
+fn inside(program: &str, rounds: usize) {
+    let call = |verb: &str, n: usize| {
+        let mut command = Command::new(program);
+        command.env_clear().envs([
+            ("CNI_COMMAND", verb),
+            ("CNI_CONTAINERID", &format!("id-{n}")),
+            ("CNI_NETNS", "/run/netns/pod"),
+            ("CNI_IFNAME", "eth0"),
+            ("CNI_PATH", "/opt/cni/bin"),
+            ("CNI_ARGS", &format!("IgnoreUnknown=1;K8S_POD_NAME=name-{n}")),
+            // The reference looks for iptables and nft there.
+            ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"),
+        ]);
+        command.stdin(std::fs::File::open(CONFIG).unwrap()).stdout(std::process::Stdio::null());
+        timed(&mut command)
+    };
+    let rows: Vec<[f64; 2]> = (0..=rounds).map(|n| [call("ADD", n), call("DEL", n)]).skip(1).collect();
+    print_medians(&rows);
+}
+
+/// In the sandbox: two commands, whose lines are separate processes, in turn.
+fn commands(first: &str, second: &str) {
+    let run = |script: &str| {
+        script.lines().map(|line| timed(Command::new("/bin/ip").args(line.split_whitespace()))).sum::<f64>()
+    };
+    let rows: Vec<[f64; 2]> = (0..ROUNDS).map(|_| [run(first), run(second)]).collect();
+    print_medians(&rows);
+}
+
+/// Milliseconds from start to end of a process that succeeds.
+fn timed(command: &mut Command) -> f64 {
+    let before = Instant::now();
+    let status = command.status().unwrap();
+    let took = before.elapsed().as_secs_f64() * 1e3;
+    assert!(status.success(), "{command:?}: {status}");
+    took
+}
+
+fn print_medians(rows: &[[f64; 2]]) {
+    let median = |column: usize| {
+        let mut times: Vec<f64> = rows.iter().map(|row| row[column]).collect();
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    println!("{} {}", median(0), median(1));
+}
+
+/// A static C program that does nothing.
+fn nothing(folder: &Path) -> PathBuf {
     let (source, program) = (folder.join("nothing.c"), folder.join("nothing"));
     std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
     let built = Command::new("cc").args(["-O2", "-static", "-o"]).arg(&program).arg(&source).status().unwrap();
     assert!(built.success(), "a C compiler is needed");
-    program.display().to_string()
+    program
 }
 
 fn row(what: &str, reference: f64, ours: f64, floor: f64) {
@@ -85,47 +127,51 @@ fn row(what: &str, reference: f64, ours: f64, floor: f64) {
 }
 
 fn main() {
-    let nothing = nothing();
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["inside", program, rounds] => inside(program, rounds.parse().unwrap()),
+        ["commands", first, second] => commands(first, second),
+        _ => all(),
+    }
+}
+
+fn all() {
+    let folder = tempfile::tempdir().unwrap();
+    let nothing = nothing(folder.path());
     println!("| median of whole processes, ms | reference | osvc | faster | floor | osvc / floor |");
     println!("|---|---|---|---|---|---|");
-    // Started as the plugins are: with their environment and stdin.
-    let call = |verb: &str| {
-        format!(
-            "CNI_COMMAND={verb} CNI_CONTAINERID=id-$n CNI_NETNS=/run/netns/pod CNI_IFNAME=eth0 CNI_PATH=/opt/cni/bin \
-             CNI_ARGS='IgnoreUnknown=1;K8S_POD_NAME=n' {nothing} < /run/config > /dev/null"
-        )
-    };
-    let idle = floor("", &call("ADD"), &call("DEL"));
     let (theirs, ours) = (Family::Reference, Family::Osvc);
-    let (reference, osvc) =
-        (measure(theirs.ipam(), &ipam(theirs), ROUNDS, ""), measure(ours.ipam(), &ipam(ours), ROUNDS, ""));
+    let of_ipam = |family: Family, rounds, prepare: &str| measure(family.ipam(), None, &ipam(family), rounds, prepare);
+    let of_bridge = |family: Family| measure(family.bridge(), None, &bridge(family), ROUNDS, "true");
+
+    let idle = measure(ours.ipam(), Some(&nothing), &json!({}), ROUNDS, "true");
+    let (reference, osvc) = (of_ipam(theirs, ROUNDS, "true"), of_ipam(ours, ROUNDS, "true"));
     row("IPAM ADD, empty store (floor: a C program that does nothing)", reference[0], osvc[0], idle[0]);
     row("IPAM DEL, empty store (floor: the same)", reference[1], osvc[1], idle[1]);
 
     let files = format!(
         "mkdir -p /var/lib/cni/networks/bench; cd /var/lib/cni/networks/bench
-        for n in $(seq {HELD}); do printf 'id%d\\r\\neth0' $n > 10.200.$((n / 250)).$((n % 250 + 1)); done"
+        for n in $(seq {HELD}); do printf 'id%d\r\neth0' $n > 10.200.$((n / 250)).$((n % 250 + 1)); done"
     );
     let records = format!(
         "boot=$(cat /proc/sys/kernel/random/boot_id); mkdir -p -m 700 /var/lib/cni/osvc/ipam/bench; cd /var/lib/cni/osvc/ipam/bench
         for n in $(seq {HELD}); do
-            printf '{{\"v\":1,\"key\":{{\"source\":\"podman\",\"text\":\"k%d\"}},\"instance\":0,\"container\":\"id%d\",\"ifname\":\"eth0\",\"boot\":\"%s\",\"state\":\"held\",\"uses\":1,\"since\":\"2026-01-01T00:00:00.000000Z\"}}\\n' $n $n $boot > 10.200.$((n / 250)).$((n % 250 + 1))
+            printf '{{\"v\":1,\"key\":{{\"source\":\"podman\",\"text\":\"k%d\"}},\"instance\":0,\"container\":\"id%d\",\"ifname\":\"eth0\",\"boot\":\"%s\",\"state\":\"held\",\"uses\":1,\"since\":\"2026-01-01T00:00:00.000000Z\"}}\n' $n $n $boot > 10.200.$((n / 250)).$((n % 250 + 1))
         done"
     );
-    let (reference, full) =
-        (measure(theirs.ipam(), &ipam(theirs), 11, &files), measure(ours.ipam(), &ipam(ours), ROUNDS, &records));
+    let (reference, full) = (of_ipam(theirs, 11, &files), of_ipam(ours, ROUNDS, &records));
     row("IPAM ADD, 60 000 held (floor: ours with none)", reference[0], full[0], osvc[0]);
     row("IPAM DEL, 60 000 held (floor: ours with none)", reference[1], full[1], osvc[1]);
 
     let kernel = floor(
         "ip link add br9 type bridge; ip addr add 10.9.0.1/16 dev br9; ip link set br9 up; ip netns add pod
-        host='link add ovx mtu 1500 master br9 type veth peer name eth0 mtu 1500 netns pod\nlink set ovx up alias osvc\nlink set ovx type bridge_slave hairpin on'
-        pod='link set eth0 up\naddr add 10.9.0.2/16 dev eth0\nroute add default via 10.9.0.1'",
-        "echo -e \"$host\" | ip -batch -; echo -e \"$pod\" | ip -n pod -batch -",
-        "ip link del ovx",
+        printf 'link add ovx mtu 1500 master br9 type veth peer name eth0 mtu 1500 netns pod\nlink set ovx up alias osvc\nlink set ovx type bridge_slave hairpin on\n' > /run/host
+        printf 'link set eth0 up\naddr add 10.9.0.2/16 dev eth0\nroute add default via 10.9.0.1\n' > /run/pod",
+        "-batch /run/host\n-n pod -batch /run/pod",
+        "link del ovx",
     );
-    let (reference, osvc) =
-        (measure(theirs.bridge(), &bridge(theirs), ROUNDS, ""), measure(ours.bridge(), &bridge(ours), ROUNDS, ""));
+    let (reference, osvc) = (of_bridge(theirs), of_bridge(ours));
     row("bridge ADD, masqueraded (floor: the same from `ip -batch`)", reference[0], osvc[0], kernel[0]);
     row("bridge DEL, masqueraded (floor: `ip link del`)", reference[1], osvc[1], kernel[1]);
 }
