@@ -51,7 +51,7 @@ deps: ## install the Debian packages that tests and demo need, if any is missing
 cnitool: $(TOOLS)/cnitool ## build cnitool, the CNI project's own runtime, into target/tools/
 
 $(TOOLS)/cnitool:
-	@command -v go >/dev/null || { echo "go is missing: cnitool is built with it (apt-get install golang, or go.dev/dl)" >&2; exit 1; }
+	@command -v go >/dev/null || { echo "go is missing: cnitool is built with it (apt-get install golang)" >&2; exit 1; }
 	GOBIN=$(TOOLS) go install github.com/containernetworking/cni/cnitool@$(CNITOOL_VERSION)
 
 .PHONY: demo
@@ -63,11 +63,11 @@ test: deps build cnitool ## run all tests, with real runtimes, in namespaces of 
 	@mkdir -p $(dir $(REPORT)); : > $(REPORT)
 	@if [ "$$(id -u)" -ne 0 ]; then echo "the tests make namespaces: run \`sudo -E make test\`" >&2; exit 1; fi
 	cargo test --workspace --no-fail-fast || { rc=$$?; $(MAKE) -s report; exit $$rc; }
-	@$(MAKE) -s report
+	@$(MAKE) -s report; echo "Nothing was skipped."
 
 .PHONY: report
 report:
-	@echo; echo "What ran, with what:"; sort -u $(REPORT) | sed 's/^/  /'; echo "Nothing was skipped."
+	@echo; echo "What ran, with what:"; sort -u $(REPORT) | sed 's/^/  /'
 
 .PHONY: bench
 bench: deps build ## time the plugins beside the reference plugins
