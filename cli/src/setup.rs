@@ -88,6 +88,9 @@ fn establish(host: &Host, wanted: &Wanted, dry_run: bool) -> Result<Found, osvc_
         }
         None => site.establish(wanted)?,
     };
+    if !dry_run && site.rejoin(wanted, &setup.bridge)? > 0 {
+        state = "set up";
+    }
     let mut note = None;
     if let Some(mtu) = site.other_mtu(wanted, &setup)? {
         if dry_run {

@@ -137,6 +137,11 @@ fn a_bridge_name_held_by_another_kind_of_device() {
     let mut config = bridge();
     config["bridge"] = json!("name-of-more-than-15-bytes");
     refused(&sandbox, &call(&sandbox, config), &[2, 7], &["name-of-more-than-15-bytes"]);
+    sandbox.ip("link add office type bridge");
+    sandbox.ip("link property add dev office altname floor3");
+    let mut config = bridge();
+    config["bridge"] = json!("floor3");
+    refused(&sandbox, &call(&sandbox, config), &[7], &["floor3", "office"]);
     works(&sandbox, bridge());
 }
 
@@ -263,8 +268,23 @@ fn p13_a_missing_nft() {
     let (code, message) = call(&sandbox, bridge()).call("STATUS").error();
     assert_eq!(code, 50, "{message}");
     assert!(message.contains("nft"), "{message}");
+    let (code, message) = call(&sandbox, bridge()).with("ipMasq", json!(false)).call("STATUS").error();
+    assert_eq!(code, 50, "forwarding needs rules as well: {message}");
     sandbox.sh("umount /usr/sbin").ok();
     works(&sandbox, bridge());
+}
+
+#[test]
+fn a_record_of_a_later_version_stops_its_own_network_only() {
+    let sandbox = Sandbox::new();
+    sandbox.netns("pod");
+    let other = "/var/lib/cni/osvc/networks/net9.json";
+    sandbox.write(other, r#"{"v": 2, "name": "net9", "new": true}"#);
+    let mut config = bridge();
+    config["name"] = json!("net9");
+    refused(&sandbox, &call(&sandbox, config), &[5], &["net9.json has format 2"]);
+    works(&sandbox, bridge());
+    assert!(sandbox.read(other).contains("new"), "it is left as it was");
 }
 
 #[test]

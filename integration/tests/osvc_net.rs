@@ -87,3 +87,20 @@ fn setup_puts_back_what_was_flushed_and_says_what_it_did() {
     assert!(again.contains("in place") && !again.contains("made"), "the second changes nothing and says so: {again}");
     report::ran(&report::kernel(), "osvc-net setup");
 }
+
+#[test]
+fn setup_brings_a_deleted_bridge_back_with_its_containers() {
+    let (sandbox, netns, _) = machine();
+    sandbox.outside();
+    sandbox.ip("link del obr_net1");
+    assert!(!sandbox.ping(&netns, "10.9.0.1"), "without the bridge there is no gateway");
+    osvc_net(&sandbox, &["setup"]).ok();
+    assert!(sandbox.ping(&netns, "198.51.100.1"), "the container that was there is on the new bridge");
+    // Taken out of it by hand.
+    sandbox.sh("for port in $(ip -o link show master obr_net1 | grep -o 'ov[0-9a-f]*'); do ip link set $port nomaster; done").ok();
+    assert!(!sandbox.ping(&netns, "10.9.0.1"), "it is out of the bridge");
+    let told = osvc_net(&sandbox, &["setup"]).ok();
+    assert!(told.contains("set up") && sandbox.ping(&netns, "10.9.0.1"), "{told}");
+    assert!(osvc_net(&sandbox, &["setup"]).ok().contains("in place"));
+    report::ran(&report::kernel(), "osvc-net setup with a deleted bridge");
+}

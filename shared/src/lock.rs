@@ -17,12 +17,14 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Somebody else holds it for too long.
-    #[error("{} is held by {holder} for more than {} s: end it, or wait for it", .path.display(), PATIENCE.as_secs())]
+    #[error("{} is held by {holder} for more than {} s: end it, or wait for it", .path.display(), .patience.as_secs())]
     Held {
         /// The lock file.
         path: PathBuf,
         /// Who that is.
         holder: String,
+        /// How long it was waited for.
+        patience: Duration,
     },
     /// The lock file cannot be made or locked.
     #[error("cannot lock {}: {source}", .path.display())]
@@ -49,8 +51,20 @@ impl LockError {
 /// # Errors
 /// [`LockError`] as the caller's error, or whatever `act` returns.
 pub fn exclusively<T, E: From<LockError>>(path: &Path, act: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    exclusively_within(PATIENCE, path, act)
+}
+
+/// As [`exclusively`], waiting no longer than `patience`.
+///
+/// # Errors
+/// As [`exclusively`].
+pub fn exclusively_within<T, E: From<LockError>>(
+    patience: Duration,
+    path: &Path,
+    act: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
     let io = |source| LockError::Io { path: path.to_owned(), source };
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience;
     let mut act = Some(act);
     let mut pause = Duration::from_micros(200);
     loop {
@@ -78,7 +92,7 @@ pub fn exclusively<T, E: From<LockError>>(path: &Path, act: impl FnOnce() -> Res
         };
         if outcome.is_err() {
             if Instant::now() > deadline {
-                return Err(LockError::Held { path: path.to_owned(), holder: holder(path) }.into());
+                return Err(LockError::Held { path: path.to_owned(), holder: holder(path), patience }.into());
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(5));

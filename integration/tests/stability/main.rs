@@ -2,6 +2,7 @@
 //! stores, and many calls at once.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod by_hand;
 mod del;
 mod many;
 mod reboot;

@@ -9,8 +9,9 @@ use super::nfnetlink::Nfnetlink;
 use super::render::document;
 use super::snapshot::Snapshot;
 use super::state::State;
+use super::verify::Found;
 use super::wanted::{self, Share, Table};
-use super::{Error, carry, family::Family, foreign, neighbours, nft};
+use super::{Error, carry, family::Family, foreign, neighbours, nft, verify};
 use crate::lock::{LockError, exclusively};
 use crate::netlink::netns::{NetnsId, host_id};
 use crate::network::record::NetworkRecord;
@@ -25,7 +26,7 @@ pub(super) fn locked<T>(host: &Host, act: impl FnOnce() -> Result<T, Error>) -> 
 }
 
 /// The networks that were set up in this boot and network namespace.
-fn records(host: &Host, netns: &NetnsId) -> Result<Vec<NetworkRecord>, Error> {
+pub(super) fn records(host: &Host, netns: &NetnsId) -> Result<Vec<NetworkRecord>, Error> {
     let mut records = NetworkRecord::all(host)?;
     records.retain(|record| record.is_of(host, netns));
     // One set of networks gives one document, whatever the order of the folder.
@@ -33,20 +34,46 @@ fn records(host: &Host, netns: &NetnsId) -> Result<Vec<NetworkRecord>, Error> {
     Ok(records)
 }
 
-/// Does whatever is missing, for all networks but `without`, of which everything is removed.
+/// How often the ruleset may be flushed under our hands.
+const TRIES: u32 = 5;
+
+/// Does whatever is missing, for all networks, and removes everything of `without`, unless that has a record.
+///
+/// # Errors
+/// As [`super::apply`]; [`Error::Unsteady`].
 pub(super) fn settle(host: &Host, without: Option<&NetworkName>) -> Result<(), Error> {
+    let mut found = Found::Whole;
+    for _ in 0..TRIES {
+        found = settle_once(host, without)?;
+        if found == Found::Whole {
+            return Ok(());
+        }
+        tracing::warn!("the ruleset was changed by somebody else meanwhile: it is made again");
+    }
+    match found {
+        Found::Torn => Err(Error::Unsteady { request: "make the ruleset", tries: TRIES }),
+        // The next ADD tries again.
+        Found::Whole | Found::Closed => Ok(()),
+    }
+}
+
+/// Makes the ruleset, and looks what has become of it. Only a whole one is remembered.
+fn settle_once(host: &Host, without: Option<&NetworkName>) -> Result<Found, Error> {
     let netns = host_id()?;
-    let mut records = records(host, &netns)?;
-    records.retain(|record| Some(&record.name) != without);
+    let records = records(host, &netns)?;
     let before = State::load(host, &netns);
 
     let mut kernel = Nfnetlink::open()?;
     let snapshot = match Snapshot::read(&mut kernel) {
         // What needs no rule needs no nf_tables.
-        Err(Error::NoNftables { .. }) if wanted::tables(&records, &|_| Share::default()).is_empty() => return Ok(()),
+        Err(Error::NoNftables { .. }) if wanted::tables(&records, &|_| Share::default()).is_empty() => {
+            return Ok(Found::Whole);
+        }
         snapshot => snapshot?,
     };
 
+    // Set up again meanwhile, by an ADD that came behind the one which failed.
+    let without = without.filter(|name| !records.iter().any(|record| record.name == **name));
     let gone = without.map(|name| mark(OWN, name));
     let stale = |mark: &str| Some(mark) == gone.as_deref();
     let made = before
@@ -57,7 +84,15 @@ pub(super) fn settle(host: &Host, without: Option<&NetworkName>) -> Result<(), E
         swap(&snapshot, &records, gone.as_deref())?;
     }
     // The own ruleset is as wanted from here on; a failure to tidy up elsewhere is told at the end.
-    let closed = without.map_or(Ok(false), |name| foreign::close(&snapshot, name));
+    // A network that leaves foreign chains alone may have been another one before.
+    let shut = records.iter().filter(|record| !wanted::opens_foreign(record)).map(|record| &record.name);
+    let mut closed = Ok(false);
+    for name in shut.chain(without) {
+        closed = match (closed, foreign::close(&snapshot, name)) {
+            (Ok(any), Ok(done)) => Ok(any || done),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        };
+    }
     let (refused, opened) = foreign::open(&snapshot, &records);
     changed |= opened || !matches!(closed, Ok(false));
     let told = before.as_ref().and_then(|state| state.firewalld.clone());
@@ -67,6 +102,10 @@ pub(super) fn settle(host: &Host, without: Option<&NetworkName>) -> Result<(), E
     }
 
     let snapshot = if changed { Snapshot::read(&mut kernel)? } else { snapshot };
+    let found = if changed { verify::found(&snapshot, &records, &refused) } else { Found::Whole };
+    if found != Found::Whole {
+        return Ok(found);
+    }
     let mut after = State::new(host, &netns);
     after.generation = snapshot.generation;
     after.networks = records.iter().map(|record| (record.name.clone(), wanted::fingerprint(record))).collect();
@@ -76,7 +115,7 @@ pub(super) fn settle(host: &Host, without: Option<&NetworkName>) -> Result<(), E
     if before != Some(after.clone()) {
         after.save(host);
     }
-    closed.map(drop)
+    closed.map(|_| found)
 }
 
 /// Swaps our tables for the wanted ones, in one transaction.

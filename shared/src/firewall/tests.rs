@@ -2,6 +2,7 @@
 
 mod others;
 mod own;
+mod races;
 
 use std::process::Command;
 

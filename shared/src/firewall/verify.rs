@@ -5,9 +5,9 @@ use super::family::Family;
 use super::mark::{OWN, mark};
 use super::nfnetlink::Nfnetlink;
 use super::snapshot::{Own, Snapshot};
-use super::state::State;
-use super::wanted::{Place, Share};
-use super::{Error, foreign, neighbours};
+use super::state::{ChainId, State};
+use super::wanted::{self, Place, Share, Table};
+use super::{Error, apply, foreign, neighbours};
 use crate::Host;
 use crate::netlink::netns::host_id;
 use crate::network::record::NetworkRecord;
@@ -31,26 +31,23 @@ pub(super) fn in_place(host: &Host, record: &NetworkRecord) -> Result<bool, Erro
 
 /// What of a network is not in the ruleset.
 pub(super) fn missing(host: &Host, record: &NetworkRecord) -> Result<Vec<Missing>, Error> {
-    let state = State::load(host, &host_id()?);
+    let netns = host_id()?;
+    let state = State::load(host, &netns);
     let mut kernel = Nfnetlink::open()?;
     let snapshot = Snapshot::read(&mut kernel)?;
+    let tables = wanted::tables(&apply::records(host, &netns)?, &|_| Share::default());
     let mut missing = Vec::new();
-    for family in Family::ALL {
-        let share = Share::of(record, family);
-        if share == Share::default() {
-            continue;
+    for table in &tables {
+        let family = table.family;
+        let lacking = lacking(&snapshot, record, table);
+        let changed = |own: &Own| {
+            let made = state.as_ref().and_then(|state| state.tables.get(&family));
+            made.is_some_and(|made| *made != own.digest)
+        };
+        if lacking.is_empty() && has_share(record, family) && snapshot.own.get(&family).is_some_and(changed) {
+            missing.push(Missing::Changed(family));
         }
-        let before = missing.len();
-        match snapshot.own.get(&family) {
-            None => missing.push(Missing::Table(family)),
-            Some(own) => {
-                compare(own, &share, family, &mark(OWN, &record.name), &mut missing);
-                let made = state.as_ref().and_then(|state| state.tables.get(&family));
-                if missing.len() == before && made.is_some_and(|made| *made != own.digest) {
-                    missing.push(Missing::Changed(family));
-                }
-            }
-        }
+        missing.extend(lacking);
     }
     for closed in foreign::closed(&snapshot, record) {
         if state.as_ref().is_some_and(|state| state.is_refused(&closed.chain)) {
@@ -65,6 +62,52 @@ pub(super) fn missing(host: &Host, record: &NetworkRecord) -> Result<Vec<Missing
     Ok(missing)
 }
 
+/// What a ruleset that was made looks like a moment later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// As it was made.
+    Whole,
+    /// A foreign chain drops and has lost its accepts, or has come since. (Not one that refuses them.)
+    Closed,
+    /// Our tables lack something.
+    Torn,
+}
+
+/// Compares the ruleset with what all networks should have.
+pub(super) fn found(snapshot: &Snapshot, records: &[NetworkRecord], refused: &[ChainId]) -> Found {
+    let tables = wanted::tables(records, &|_| Share::default());
+    let is_torn = |record| tables.iter().any(|table| !lacking(snapshot, record, table).is_empty());
+    let is_closed =
+        |record| foreign::closed(snapshot, record).any(|closed| !refused.contains(&ChainId::from(&closed.chain)));
+    match () {
+        () if records.iter().any(is_torn) => Found::Torn,
+        () if records.iter().any(is_closed) => Found::Closed,
+        () => Found::Whole,
+    }
+}
+
+fn has_share(record: &NetworkRecord, family: Family) -> bool {
+    Share::of(record, family) != Share::default()
+}
+
+/// What of a network is not in our table of one family, of which `wanted` is all that should be there.
+fn lacking(snapshot: &Snapshot, record: &NetworkRecord, wanted: &Table) -> Vec<Missing> {
+    let (family, share) = (wanted.family, Share::of(record, wanted.family));
+    if share == Share::default() {
+        return Vec::new();
+    }
+    let Some(own) = snapshot.own.get(&family) else { return vec![Missing::Table(family)] };
+    let mark = mark(OWN, &record.name);
+    let mut missing = Vec::new();
+    compare(own, &share, family, &mark, &mut missing);
+    // A subnet inside of another network's is no element of its own.
+    let is_element = wanted.share.elements.iter().any(|element| element.mark.as_deref() == Some(&mark));
+    if is_element && !own.elements.contains(&mark) {
+        missing.push(Missing::Elements(family));
+    }
+    missing
+}
+
 fn compare(own: &Own, share: &Share, family: Family, mark: &str, missing: &mut Vec<Missing>) {
     for chain in [Place::Masquerade.chain(), Place::Accept.chain()] {
         if !own.chains.iter().any(|name| name == chain) {
@@ -77,8 +120,5 @@ fn compare(own: &Own, share: &Share, family: Family, mark: &str, missing: &mut V
         if found < wanted {
             missing.push(Missing::Rules { family, chain, wanted, found });
         }
-    }
-    if !share.elements.is_empty() && !own.elements.iter().any(|comment| comment == mark) {
-        missing.push(Missing::Elements(family));
     }
 }

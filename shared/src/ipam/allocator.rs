@@ -192,9 +192,9 @@ impl<'a> Allocator<'a> {
             host: request.host_end.clone(),
             boot: self.search.store.boot(),
             state: State::Held,
-            uses: same_key.map_or(0, |record| record.uses) + 1,
+            uses: same_key.map_or(0, |record| record.uses).saturating_add(1),
             requested: requested || same_key.is_some_and(|record| record.requested),
-            pinned: same_key.is_some_and(|record| record.pinned),
+            pinned: same_key.is_some_and(|record| record.pinned || record.state == State::Reserved),
             since: self.now.clone(),
         };
         self.change(Change { address, before, after: Some(record) })

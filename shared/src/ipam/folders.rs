@@ -24,21 +24,24 @@ fn links(host: &Host, network: &NetworkName) -> PathBuf {
     host.state.join("folders").join(network.as_str())
 }
 
-/// Remembers a folder, unless it is the default one.
-pub fn remember(host: &Host, network: &NetworkName, folder: &Path) -> Result<(), Error> {
+/// Remembers a folder, unless it is the default one. It is no reason to refuse an address: only a DEL after `dataDir` was
+/// changed needs it.
+pub fn remember(host: &Host, network: &NetworkName, folder: &Path) {
     use std::os::unix::ffi::OsStrExt;
     if folder == default_folder(host, network) {
-        return Ok(());
+        return;
     }
     let links = links(host, network);
     let link = links.join(&hex(&Sha256::digest(folder.as_os_str().as_bytes()))[..16]);
     if fs::read_link(&link).is_ok() {
-        return Ok(());
+        return;
     }
-    make_folder(&links)?;
-    match symlink(folder, &link) {
+    let made = make_folder(&links).and_then(|()| match symlink(folder, &link) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(Error::io("make", &link, error)),
         _ => Ok(()),
+    });
+    if let Err(error) = made {
+        tracing::warn!("{error}: should ipam.dataDir change, {} is not looked into", folder.display());
     }
 }
 

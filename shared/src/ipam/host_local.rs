@@ -5,16 +5,14 @@
 //! a conflist is switched to osvc-ipam. Only [`HostLocal::remove`] writes: a DEL that host-local no longer gets.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use self::results::Cached;
-use super::Error;
-use super::config::{IpamConfig, RESULTS};
-use super::search::Neighbours;
+use super::config::RESULTS;
+use super::store::file::{is_absence, open};
 use crate::NetworkName;
 
 mod remove;
@@ -217,28 +215,6 @@ impl HostLocal {
     }
 }
 
-/// All others who allocate in a network's ranges.
-#[derive(Debug, Clone)]
-pub struct Others([HostLocal; 2]);
-
-impl IpamConfig {
-    /// The other allocators of this network's ranges.
-    pub fn neighbours(&self) -> Others {
-        Others([HostLocal::new(&self.host_local, &self.network), HostLocal::opensvc(&self.opensvc, &self.network)])
-    }
-}
-
-impl Neighbours for Others {
-    fn holder(&mut self, address: IpAddr) -> Result<Option<String>, Error> {
-        for other in &mut self.0 {
-            if let Some(holder) = other.holder(address)? {
-                return Ok(Some(holder.to_string()));
-            }
-        }
-        Ok(None)
-    }
-}
-
 /// When the kernel started, in the time of today's clock: now less the time since boot (proc_uptime(5)), which
 /// follows every correction of the clock.
 fn boot_time() -> Result<SystemTime, HostLocalError> {
@@ -254,7 +230,7 @@ fn boot_time() -> Result<SystemTime, HostLocalError> {
 /// A record's text and age; `None` if there is none.
 fn read(path: &Path) -> Result<Option<(String, SystemTime)>, HostLocalError> {
     let fault = |source| HostLocalError::Read { path: path.to_owned(), source };
-    let file = match File::open(path) {
+    let file = match open(path) {
         Err(error) if is_absence(&error) => return Ok(None),
         file => file.map_err(fault)?,
     };
@@ -273,10 +249,6 @@ fn split(text: &str) -> (&str, Option<&str>) {
         Some((container, ifname)) => (container.trim(), Some(ifname.trim()).filter(|ifname| !ifname.is_empty())),
         None => (text.trim(), None),
     }
-}
-
-fn is_absence(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 #[cfg(test)]

@@ -72,13 +72,18 @@ impl Index {
         make_folder(&self.folder)
     }
 
-    /// When the folder was changed last, in nanoseconds since 1970; 0 if it is not there. A value that we did not leave tells that
-    /// somebody else changed it, or that we were killed in the middle.
+    /// [`changed`] of the index.
     pub fn changed(&self) -> i128 {
-        fs::metadata(&self.folder)
-            .map(|meta| i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec()))
-            .unwrap_or(0)
+        changed(&self.folder)
     }
+}
+
+/// When a folder was changed last, in nanoseconds since 1970; 0 if it is not there. A value that we did not leave tells
+/// that somebody else changed it, or that we were killed in the middle.
+pub fn changed(folder: &Path) -> i128 {
+    fs::metadata(folder)
+        .map(|meta| i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec()))
+        .unwrap_or(0)
 }
 
 /// Makes a folder that only root may enter, with the folders above it.

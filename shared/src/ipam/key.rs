@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::config::{ConfigError, low};
 use crate::ContainerId;
 use crate::attachment::hex;
-use crate::protocol::{Call, CniArgs};
+use crate::protocol::{Call, CniArgs, json};
 
 pub use template::{KeyTemplate, TemplateError};
 
@@ -96,7 +96,7 @@ impl Key {
         container: &ContainerId,
         template: Option<&KeyTemplate>,
     ) -> (Self, Option<String>, Option<String>) {
-        let given = cni_args.and_then(|cni| text_of(cni.get("osvc.key")?));
+        let given = cni_args.and_then(|cni| text_of(json::get(cni.as_object()?, "osvc.key")?));
         let given = given.or_else(|| args.get("OSVC_KEY").map(str::to_owned));
         let (mut object, mut rid) =
             (args.get("OSVC_OBJECT").map(str::to_owned), args.get("OSVC_RID").map(str::to_owned));

@@ -10,6 +10,7 @@ pub mod key;
 pub mod liveness;
 #[cfg(test)]
 mod model;
+mod neighbours;
 mod queue;
 pub mod range;
 mod rebuild;
@@ -113,9 +114,9 @@ pub enum Error {
         /// Since when the oldest is held.
         oldest: Option<String>,
     },
-    /// STATUS: the next ADD would find the range full.
+    /// STATUS: the next ADD would meet this.
     #[error("{0}")]
-    WouldBeFull(Box<Error>),
+    WouldFail(Box<Error>),
     /// STATUS: the next ADD could not write its record.
     #[error("cannot write to {}: {source}: an ADD would fail", .path.display())]
     NotWritable {
@@ -170,7 +171,7 @@ impl Error {
             Self::Lock(error) => error.code(),
             Self::Full { .. } => Code::TryAgainLater,
             Self::Taken { .. } | Self::Elsewhere(_) => Code::InUse,
-            Self::WouldBeFull(_) | Self::NotWritable { .. } => Code::NotAvailable,
+            Self::WouldFail(_) | Self::NotWritable { .. } => Code::NotAvailable,
             Self::NotReserved(_) | Self::OtherAddress { .. } => Code::CheckFailed,
             _ => Code::Io,
         }
@@ -199,7 +200,9 @@ pub struct Request {
 impl Request {
     fn netns_ref(&self) -> Option<NetnsRef> {
         let (mntns, pidns) = namespaces();
-        self.netns.clone().map(|(path, id)| NetnsRef { path, id, mntns, pidns })
+        // Whoever judges by the path later may run elsewhere.
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        self.netns.clone().map(|(path, id)| NetnsRef { path: absolute(path), id, mntns, pidns })
     }
 }
 
@@ -239,10 +242,10 @@ impl Lease {
 pub fn add(host: &Host, config: &IpamConfig, request: &Request) -> Result<Lease, Error> {
     let requested = requested::assign(&config.sets, &request.requested)?;
     let location = Location { host, network: &config.network, folder: &config.folder };
-    folders::remember(host, &config.network, &config.folder)?;
+    folders::remember(host, &config.network, &config.folder);
     let (addresses, changes) = location.created(|store| {
         let mut witness = Kernel::new(host);
-        let mut others = config.neighbours();
+        let mut others = config.neighbours(host, Some(request))?;
         Allocator::new(store, &mut witness, &mut others, request).allocate(&config.sets, &requested)
     })?;
     let addresses = addresses.into_iter().filter_map(|address| assigned(&config.sets, address)).collect();

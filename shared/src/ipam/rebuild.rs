@@ -18,7 +18,6 @@ impl Store {
     /// Makes all derived files again. `lost`: there were none, so the records may be lost as well, and those
     /// of attachments whose host end is still there are made again first.
     pub(super) fn rebuild(&mut self, lost: bool) -> Result<(), Error> {
-        self.touch();
         self.by_key.clear()?;
         self.by_attachment.clear()?;
         for name in ["bitmap", "queue"] {

@@ -140,9 +140,7 @@ pub fn assign(sets: &[RangeSet], requested: &[IpAddr]) -> Result<Vec<Option<IpAd
     let pools = || sets.iter().flat_map(|set| &set.0);
     // An address just outside of a pool has a better reason than being in none.
     for ip in taken.iter().flatten().chain(&left) {
-        if let Some(pool) = pools().find(|pool| pool.subnet.contains(ip)) {
-            check(pool, *ip)?;
-        }
+        pools().filter(|pool| pool.subnet.contains(ip)).try_for_each(|pool| check(pool, *ip))?;
     }
     if left.is_empty() {
         Ok(taken)
@@ -256,6 +254,19 @@ mod tests {
         for outside in ["192.168.1.9", "192.168.1.21", "10.0.0.1", "fd00::1"] {
             let error = assign(&sets, &ips(&[outside])).unwrap_err().to_string();
             assert!(error.starts_with(&format!("failed to allocate all requested IPs: {outside};")), "{error}");
+        }
+    }
+
+    #[test]
+    fn b1_8_pools_of_one_subnet_share_their_gateways() {
+        let pool = |start: &str, end: &str, gateway: &str| {
+            let [start, end, gateway] = [start, end, gateway].map(|text| Some(text.parse().unwrap()));
+            RangeSet(vec![Range::new("10.0.0.0/24".parse().unwrap(), start, end, gateway).unwrap()])
+        };
+        let sets = [pool("10.0.0.10", "10.0.0.20", "10.0.0.1"), pool("10.0.0.30", "10.0.0.40", "10.0.0.15")];
+        for gateway in ["10.0.0.15", "10.0.0.1"] {
+            let error = assign(&sets, &ips(&[gateway])).unwrap_err().to_string();
+            assert_eq!(error, format!("requested ip {gateway} is subnet's gateway"));
         }
     }
 

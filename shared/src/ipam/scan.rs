@@ -79,7 +79,13 @@ impl Search<'_> {
                 }
             }
             seen += 1;
-            let Some(record) = self.store.read(address)? else { continue };
+            let Some(record) = self.store.read(address)? else {
+                // Its bit says otherwise, or somebody else has it.
+                match self.neighbours.holder(address)? {
+                    None => return Ok(address),
+                    Some(_) => continue,
+                }
+            };
             if self.may_take(&record, address)? {
                 let rank = rank(&record);
                 if best.as_ref().is_none_or(|(better, _)| rank < *better) {

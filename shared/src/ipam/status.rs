@@ -2,20 +2,25 @@
 
 use std::net::IpAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use nix::unistd::{AccessFlags, access};
 
 use super::config::IpamConfig;
 use super::liveness::Kernel;
-use super::search::Search;
+use super::search::{Look, Search};
 use super::store::Location;
 use super::{Error, held_by};
 use crate::{Attachment, Host};
 
+/// Who asks for the status has no time to wait as an ADD does; a lock held for so long is held by something that hangs.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Whether an ADD for a new key would find an address and could write its record.
 ///
 /// # Errors
-/// [`Error::NotWritable`], or [`Error::WouldBeFull`] unless the configuration says that this does not count.
+/// [`Error::NotWritable`], or [`Error::WouldFail`]: the store cannot be locked or read, or a set is full, unless the
+/// configuration says that this does not count.
 pub fn status(host: &Host, config: &IpamConfig) -> Result<(), Error> {
     writable(&config.folder)?;
     if !config.status_when_full {
@@ -23,15 +28,11 @@ pub fn status(host: &Host, config: &IpamConfig) -> Result<(), Error> {
     }
     let location = Location { host, network: &config.network, folder: &config.folder };
     let look = |store: &mut super::store::Store| {
-        let (mut witness, mut neighbours) = (Kernel::new(host).in_a_hurry(), config.neighbours());
+        let (mut witness, mut neighbours) = (Kernel::new(host).in_a_hurry(), config.neighbours(host, None)?);
         let mut search = Search { store, witness: &mut witness, neighbours: &mut neighbours };
-        config.sets.iter().try_for_each(|set| match search.free(set, &[0; 32], super::search::Look::Only) {
-            Ok(_) => Ok(()),
-            Err(full @ Error::Full { .. }) => Err(Error::WouldBeFull(Box::new(full))),
-            Err(error) => Err(error),
-        })
+        config.sets.iter().try_for_each(|set| search.free(set, &[0; 32], Look::Only).map(drop))
     };
-    location.existing(look).map(|_| ())
+    location.existing_within(PATIENCE, look).map(drop).map_err(|error| Error::WouldFail(Box::new(error)))
 }
 
 /// True write access to a folder or to the nearest one above it that is there, and room for a file.

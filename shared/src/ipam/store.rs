@@ -7,7 +7,7 @@
 //!   by-key/ by-attachment/  derived: which addresses a key or attachment has   (index.rs)
 //!   bitmap/               derived: which addresses have a record               (bitmap.rs)
 //!   queue/                derived: released addresses, oldest first            (queue.rs)
-//!   index                 derived: boot id and the times at which we left the two index folders
+//!   index                 derived: boot id and the times at which we left this folder and the two of the indexes
 //!   exhausted             derived: the last time that everything was held by the living
 //!   corrupt/              set aside: what is no record
 //! ```
@@ -22,6 +22,7 @@ use std::io::{ErrorKind, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::Error;
 use super::bitmap::Bitmap;
@@ -30,6 +31,9 @@ use super::queue::{Entry, Queue};
 use super::record::{FORMAT, Record, State};
 use super::timestamp::micros;
 use crate::{Host, NetworkName, lock};
+
+pub mod file;
+mod seal;
 
 /// Names in the folder that are no records.
 const OURS: [&str; 9] =
@@ -79,7 +83,8 @@ pub struct Store {
     pub(super) by_attachment: Index,
     pub(super) bitmap: Bitmap,
     boot: String,
-    dirty: bool,
+    /// What `index` says.
+    sealed: Option<String>,
     broken: bool,
 }
 
@@ -96,9 +101,18 @@ pub struct Location<'a> {
 impl Location<'_> {
     /// Runs `act` on the locked store, or returns `None` if there is no such folder.
     pub fn existing<T>(&self, act: impl FnOnce(&mut Store) -> Result<T, Error>) -> Result<Option<T>, Error> {
+        self.existing_within(lock::PATIENCE, act)
+    }
+
+    /// As [`existing`](Self::existing), with another patience for the lock.
+    pub fn existing_within<T>(
+        &self,
+        patience: Duration,
+        act: impl FnOnce(&mut Store) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
         match fs::symlink_metadata(self.folder) {
-            Ok(_) => self.locked(act).map(Some),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Ok(_) => self.locked(patience, act).map(Some),
+            Err(error) if file::is_absence(&error) => Ok(None),
             Err(error) => Err(Error::io("read", self.folder, error)),
         }
     }
@@ -106,11 +120,11 @@ impl Location<'_> {
     /// Runs `act` on the locked store, whose folder is made if it is not there.
     pub fn created<T>(&self, act: impl FnOnce(&mut Store) -> Result<T, Error>) -> Result<T, Error> {
         make_folder(self.folder)?;
-        self.locked(act)
+        self.locked(lock::PATIENCE, act)
     }
 
-    fn locked<T>(&self, act: impl FnOnce(&mut Store) -> Result<T, Error>) -> Result<T, Error> {
-        lock::exclusively(&self.folder.join("lock"), || {
+    fn locked<T>(&self, patience: Duration, act: impl FnOnce(&mut Store) -> Result<T, Error>) -> Result<T, Error> {
+        lock::exclusively_within(patience, &self.folder.join("lock"), || {
             let mut store = Store {
                 folder: self.folder.to_owned(),
                 network: self.network.clone(),
@@ -118,13 +132,11 @@ impl Location<'_> {
                 by_attachment: Index::new(self.folder.join("by-attachment")),
                 bitmap: Bitmap::new(self.folder.join("bitmap")),
                 boot: self.host.boot.clone(),
-                dirty: false,
+                sealed: seal::read(self.folder),
                 broken: false,
             };
-            match store.index() {
-                Derived::Fits => {}
-                Derived::Missing => store.rebuild(true)?,
-                Derived::Stale => store.rebuild(false)?,
+            if !store.is_sealed() {
+                store.rebuild(store.sealed.is_none())?;
             }
             let outcome = act(&mut store);
             store.seal();
@@ -133,52 +145,9 @@ impl Location<'_> {
     }
 }
 
-/// What `index` says of the derived files.
-enum Derived {
-    Fits,
-    Stale,
-    Missing,
-}
-
 impl Store {
-    fn index(&self) -> Derived {
-        match fs::read_to_string(self.folder.join("index")) {
-            Ok(text) if text.trim_end() == self.index_line() => Derived::Fits,
-            Ok(_) => Derived::Stale,
-            Err(_) => Derived::Missing,
-        }
-    }
-
-    fn index_line(&self) -> String {
-        format!("{FORMAT} {} {} {}", self.boot, self.by_key.changed(), self.by_attachment.changed())
-    }
-
-    /// Tells the next writer that the derived files are as we left them.
-    pub(super) fn seal(&mut self) {
-        if !std::mem::take(&mut self.dirty) || self.broken {
-            return;
-        }
-        let path = self.folder.join("index");
-        // Fixed width: overwritten in place, and a torn line fits nothing.
-        let written = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .and_then(|mut file| file.write_all(format!("{:<127}\n", self.index_line()).as_bytes()));
-        if let Err(error) = written {
-            tracing::debug!("{}: {error}; it will be made again", path.display());
-        }
-    }
-
     pub(super) fn boot(&self) -> String {
         self.boot.clone()
-    }
-
-    /// Marks the derived folders as changed.
-    pub(super) fn touch(&mut self) {
-        self.dirty = true;
     }
 
     /// The queue of released addresses of a class and family.
@@ -202,13 +171,7 @@ impl Store {
     /// [`Error::NewerFormat`]: a later version wrote it; guessing could give one address to two.
     pub fn read(&self, address: IpAddr) -> Result<Option<Record>, Error> {
         let path = self.path(address);
-        let text = match fs::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            // A folder, say, where a record should be.
-            Err(error) if error.kind() == ErrorKind::IsADirectory => Vec::new(),
-            Err(error) => return Err(Error::io("read", &path, error)),
-        };
+        let Some(text) = file::read(&path).map_err(|error| Error::io("read", &path, error))? else { return Ok(None) };
         match serde_json::from_slice::<Record>(&text) {
             Ok(record) if record.v == FORMAT => Ok(Some(record)),
             Ok(record) => Err(Error::NewerFormat { path, v: record.v }),
@@ -236,11 +199,14 @@ impl Store {
     pub fn addresses(&self) -> Result<Vec<IpAddr>, Error> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.folder).map_err(|error| Error::io("read", &self.folder, error))? {
-            let name = entry.map_err(|error| Error::io("read", &self.folder, error))?.file_name();
+            let entry = entry.map_err(|error| Error::io("read", &self.folder, error))?;
+            let name = entry.file_name();
             let name = name.to_string_lossy();
             match name.parse::<IpAddr>() {
                 Ok(address) if address.to_string() == *name => found.push(address),
                 _ if OURS.contains(&&*name) || name.starts_with('.') => {}
+                // A folder is in nobody's way, and who knows what is in it.
+                _ if entry.file_type().is_ok_and(|kind| kind.is_dir()) => {}
                 _ => self.set_aside(&self.folder.join(&*name), "its name is no address")?,
             }
         }
@@ -255,11 +221,9 @@ impl Store {
         let address = change.address;
         if let Some((key, tag)) = &after {
             if before.as_ref().map(|(key, _)| key) != Some(key) {
-                self.touch();
                 self.by_key.insert(key, address)?;
             }
             if before.as_ref().map(|(_, tag)| tag) != Some(tag) {
-                self.touch();
                 self.by_attachment.insert(tag, address)?;
             }
         }
@@ -283,11 +247,9 @@ impl Store {
         }
         if let Some((key, tag)) = &before {
             if after.as_ref().map(|(key, _)| key) != Some(key) {
-                self.touch();
                 self.by_key.remove(key, address)?;
             }
             if after.as_ref().map(|(_, tag)| tag) != Some(tag) {
-                self.touch();
                 self.by_attachment.remove(tag, address)?;
             }
         }

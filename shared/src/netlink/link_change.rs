@@ -129,6 +129,16 @@ impl RouteSocket {
         self.change(libc::RTM_NEWLINK, 0, &request, format_args!("set the MAC address of {} to {mac}", link.name))
     }
 
+    /// Makes a device a port of a bridge.
+    ///
+    /// # Errors
+    /// EINVAL: there is no such bridge.
+    pub fn set_master(&mut self, link: &Link, bridge: u32) -> Result<(), Error> {
+        let request = LinkRequest::about(link.index).with(number(libc::IFLA_MASTER, bridge));
+        let what = format_args!("make {} a port of bridge number {bridge}", link.name);
+        self.change(libc::RTM_NEWLINK, 0, &request, what)
+    }
+
     /// Switches hairpin mode of a bridge port: frames may leave by the port where they came in.
     ///
     /// # Errors

@@ -5,24 +5,26 @@ use nix::errno::Errno;
 
 use super::config::overlap;
 use super::mac::{Machine, of_addresses};
-use super::names::BridgeName;
+use super::names::{BridgeName, is_ours};
 use super::setup::{Site, Step};
 use super::sysctl::Sysctl;
 use super::wanted::{Wanted, families};
-use super::{Error, NetworkRecord, mtu};
-use crate::netlink::{Link, NewBridge};
+use super::{Error, NetworkRecord, alias, mtu};
+use crate::netlink::{Link, Mac, NewBridge};
 
 impl Site<'_> {
     /// The device of the bridge's name, which must be a bridge.
     ///
     /// # Errors
-    /// [`Error::NotABridge`], or the kernel does not answer.
+    /// [`Error::NotABridge`], [`Error::AlternativeName`], or the kernel does not answer.
     pub(super) fn bridge(&mut self, name: &str) -> Result<Option<Link>, Error> {
         match self.socket.link_by_name(name)? {
             Some(link) if !link.is_a("bridge") => {
                 let kind = link.kind.unwrap_or_else(|| "hardware".to_owned());
                 Err(Error::NotABridge { name: name.to_owned(), kind })
             }
+            // Firewall rules and kernel parameters know a device by its first name only.
+            Some(link) if link.name != name => Err(Error::AlternativeName { name: name.to_owned(), device: link.name }),
             found => Ok(found),
         }
     }
@@ -35,7 +37,7 @@ impl Site<'_> {
         let BridgeName { name, altname } = &wanted.bridge;
         let mtu = match wanted.mtu {
             Some(mtu) => mtu,
-            None => mtu::of_host(self.socket)?,
+            None => mtu::for_families(mtu::of_host(self.socket)?, &wanted.subnets),
         };
         let mac = of_addresses(wanted.gateways.iter().map(IpNet::addr));
         let mac = mac.unwrap_or_else(|| Machine::read().bridge(&wanted.name));
@@ -65,6 +67,42 @@ impl Site<'_> {
             tracing::debug!("{error}");
         }
         Ok(bridge)
+    }
+
+    /// Has a bridge of somebody else keep its address: until one is set, the kernel gives it the lowest of its ports,
+    /// and no more than zeros with the last of them.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(super) fn keep_mac(&mut self, bridge: &Link) -> Result<(), Error> {
+        match bridge.mac.map(Mac).filter(|mac| !is_ours(bridge) && mac.0 != [0; 6]) {
+            Some(mac) => Ok(self.socket.set_mac(bridge, mac)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the network's host ends that are in no bridge ports of this one again: it was deleted and made anew, or
+    /// somebody took them out. Gives how many there were.
+    ///
+    /// # Errors
+    /// The kernel does not answer. An end that cannot be a port is told in the log: its container may be on its way out.
+    pub fn rejoin(&mut self, wanted: &Wanted, bridge: &Link) -> Result<u32, Error> {
+        let mut rejoined = 0;
+        for port in self.socket.links()? {
+            let is_of_network = port.alias.as_deref().and_then(alias::network) == Some(wanted.name.as_str());
+            if !(is_of_network && port.is_a("veth") && is_ours(&port) && port.master.is_none()) {
+                continue;
+            }
+            let joined = self.socket.set_master(&port, bridge.index).and_then(|()| match wanted.hairpin {
+                true => self.socket.set_hairpin(&port, true),
+                false => Ok(()),
+            });
+            match joined {
+                Ok(()) => rejoined += 1,
+                Err(error) => tracing::warn!("{} stays out of {}: {error}", port.name, bridge.name),
+            }
+        }
+        Ok(rejoined)
     }
 
     /// The addresses of the bridge that clash with a gateway.
@@ -101,11 +139,12 @@ impl Site<'_> {
     pub(super) fn put_gateways(
         &mut self,
         wanted: &Wanted,
+        gateways: &[IpNet],
         bridge: &Link,
         others: &[NetworkRecord],
         steps: &mut Vec<Step>,
     ) -> Result<(), Error> {
-        if families(&wanted.gateways).contains(&true) {
+        if families(gateways).contains(&true) {
             // The host may have it off by default.
             Sysctl::V6(&bridge.name, "disable_ipv6").ensure("0")?;
         }
@@ -118,7 +157,7 @@ impl Site<'_> {
             self.socket.remove_address(bridge, address)?;
             steps.push(Step::RemovedAddress(bridge.clone(), address));
         }
-        for gateway in &wanted.gateways {
+        for gateway in gateways {
             match self.socket.add_address(bridge, *gateway, wanted.detect_duplicates) {
                 Err(error) if error.is(Errno::EEXIST) => continue,
                 added => added?,

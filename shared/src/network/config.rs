@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::Error;
 use super::error::{Contradiction, Reason};
+use super::mtu;
 use super::names::BridgeName;
 use super::record::ForwardAccept;
 use crate::netlink::Mac;
@@ -20,8 +21,6 @@ use crate::{Dns, InterfaceName, NetworkName};
 const REFERENCE_BRIDGE: &str = "cni0";
 /// What a pair and a bridge can have (`ETH_MIN_MTU`, `ETH_MAX_MTU`), in bytes.
 const MTU: std::ops::RangeInclusive<i64> = 68..=65535;
-/// The least MTU of a link with IPv6 (RFC 8200, 5), in bytes.
-const MTU_V6: u32 = 1280;
 
 /// Who gives a network's containers their addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -210,7 +209,7 @@ impl Low {
         let mtu = u32::try_from(self.mtu).ok().filter(|_| MTU.contains(&self.mtu));
         let mtu = mtu.ok_or_else(|| refuse("between 68 and 65535"))?;
         match addresses {
-            Addresses::Subnets(subnets) if mtu < MTU_V6 && subnets.iter().any(|net| net.addr().is_ipv6()) => {
+            Addresses::Subnets(subnets) if mtu < mtu::LEAST_V6 && subnets.iter().any(|net| net.addr().is_ipv6()) => {
                 Err(refuse("1280 or more for IPv6"))
             }
             _ => Ok(Some(mtu)),

@@ -114,7 +114,7 @@ impl<'a> Inside<'a> {
             let full = Route { gw: wanted.gateway(route), dst: route.dst.trunc(), ..route.clone() };
             let at = place(&full);
             // The same twice is once.
-            if refused.contains(&at) || got.iter().any(|got| got == route) {
+            if refused.contains(&at) || got.iter().any(|got| place(got) == at && wanted.gateway(got) == full.gw) {
                 continue;
             }
             // A first default route is refused by the kernel if the container has one already; a second
@@ -147,9 +147,16 @@ impl Interface<'_> {
 /// RT_SCOPE_LINK: what is behind a gateway has a wider scope.
 const LINK: u8 = 253;
 
+/// What the kernel takes for no priority in IPv6 (net/ip6_route.h).
+const IP6_RT_PRIO_USER: u32 = 1024;
+
 /// What routes have in common that the kernel takes for one: destination, table, priority.
 fn place(route: &Route) -> (IpNet, u32, u32) {
-    (route.dst.trunc(), route.table.unwrap_or(MAIN), route.priority.unwrap_or(0))
+    let priority = match route.priority.unwrap_or(0) {
+        0 if route.dst.addr().is_ipv6() => IP6_RT_PRIO_USER,
+        priority => priority,
+    };
+    (route.dst.trunc(), route.table.filter(|&table| table != 0).unwrap_or(MAIN), priority)
 }
 
 /// Sets the parameters of an interface that is not up yet. In the container's namespace.

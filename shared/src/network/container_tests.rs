@@ -80,6 +80,21 @@ fn ci2_ci4_gateways_of_the_family_and_several_paths() {
 }
 
 #[test]
+fn what_the_kernel_takes_for_the_same_route_is_added_once() {
+    in_a_container(|inside, link| {
+        let addresses = dual();
+        let routes = [
+            route("fd99::/64", ""),
+            Route { priority: Some(1024), ..route("fd99::/64", "fd77::1") },
+            Route { table: Some(254), ..route("fd99::1/64", "") },
+            Route { priority: Some(7), ..route("fd99::/64", "") },
+        ];
+        let wanted = Interface { addresses: &addresses, routes: &routes, detect_duplicates: false, up: true };
+        assert_eq!(inside.configure(link, &wanted).unwrap(), [routes[0].clone(), routes[3].clone()]);
+    });
+}
+
+#[test]
 fn a_second_default_route_is_left_out() {
     in_a_container(|inside, link| {
         let second = device(inside, "eth1");

@@ -40,6 +40,24 @@ pub enum Error {
         /// What it is.
         kind: String,
     },
+    /// The name of the bridge is an alternative one.
+    #[error("{name:?} is an alternative name of the bridge {device}: set `bridge` to {device}")]
+    AlternativeName {
+        /// The name.
+        name: String,
+        /// The bridge's own.
+        device: String,
+    },
+    /// The bridge cannot carry IPv6.
+    #[error(
+        "bridge {bridge} has MTU {mtu}, and IPv6 needs 1280 or more: set `mtu`, or the MTU of a bridge that is not ours"
+    )]
+    MtuTooSmall {
+        /// The bridge.
+        bridge: String,
+        /// Its MTU, in bytes.
+        mtu: u32,
+    },
     /// Another network of ours has these addresses.
     #[error(
         "network {name}: subnet {subnet} overlaps {other_subnet} of network {other}: choose another subnet, or remove network {other} and its bridge {bridge}"
@@ -255,6 +273,8 @@ impl Error {
             Self::Type(_) => Code::Decode,
             Self::Contradiction(_)
             | Self::NotABridge { .. }
+            | Self::AlternativeName { .. }
+            | Self::MtuTooSmall { .. }
             | Self::OverlapsNetwork { .. }
             | Self::OverlapsRoute { .. }
             | Self::AddressClash { .. }

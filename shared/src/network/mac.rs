@@ -6,7 +6,8 @@
 //! | layer 3, IPv6 only | `0e` + 40 bits of SHA-256(gateway) | `0e` + 40 bits of SHA-256(address) |
 //! | layer 2 | 46 bits of SHA-256(machine-id, network) | … of SHA-256(machine-id, network, container, interface) |
 //!
-//! Host ends: as a container of layer 2, with the word `host` behind. An IPv6 address is hashed as its
+//! Host ends: `fe` + 40 bits of that of a container of layer 2 with the word `host` behind: a bridge whose address nobody
+//! has set takes the lowest of its ports, and that must not become one of ours. An IPv6 address is hashed as its
 //! 16 bytes; texts are separated by NUL. The 46 bits are those of the first six bytes of the hash
 //! without the two lowest of the first one, which say "unicast, locally administered".
 
@@ -68,7 +69,10 @@ impl Machine {
 
     /// The address of a host end.
     pub fn host_end(&self, attachment: &Attachment) -> Mac {
-        self.hash(&[attachment.network.as_str(), attachment.container.as_str(), attachment.ifname.as_str(), "host"])
+        let names = [attachment.network.as_str(), attachment.container.as_str(), attachment.ifname.as_str(), "host"];
+        let Mac([_, rest @ ..]) = self.hash(&names);
+        let [b, c, d, e, f] = rest;
+        Mac([0xfe, b, c, d, e, f])
     }
 
     fn hash(&self, texts: &[&str]) -> Mac {
@@ -112,6 +116,7 @@ mod tests {
         assert_eq!(machine.bridge(&attachment.network).to_string(), "d2:3c:82:7a:d9:1a");
         assert_eq!(machine.container(&attachment).to_string(), "b2:d1:ec:79:25:5e");
         assert_ne!(machine.host_end(&attachment), machine.container(&attachment));
+        assert_eq!(machine.host_end(&attachment).0[0], 0xfe, "never the lowest address of a bridge's ports");
         for mac in [machine.bridge(&attachment.network), machine.container(&attachment), machine.host_end(&attachment)]
         {
             assert_eq!(mac.0[0] & 3, 2, "unicast, locally administered");

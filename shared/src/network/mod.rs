@@ -18,6 +18,7 @@ pub mod port;
 pub mod record;
 pub mod setup;
 pub mod sysctl;
+pub mod undo;
 pub mod wanted;
 
 pub use config::BridgeConfig;

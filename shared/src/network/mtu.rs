@@ -1,6 +1,8 @@
 //! The MTU of a network: the configured one, or that of the host. It is decided when the bridge is made, and changed
 //! by an operator.
 
+use ipnet::IpNet;
+
 use super::setup::{Setup, Site, locked};
 use super::wanted::Wanted;
 use super::{Error as NetworkError, NetworkRecord};
@@ -9,6 +11,8 @@ use crate::netlink::{Error, RouteFilter, RouteSocket};
 
 /// What Ethernet has, in bytes.
 const ETHERNET: u32 = 1500;
+/// What a bridge can have (`ETH_MAX_MTU`), in bytes; the loopback device has more.
+const LARGEST: u32 = 65535;
 
 /// The MTU of the device of the host's default route, IPv4 first; 1500 without one. In bytes.
 ///
@@ -29,6 +33,15 @@ pub fn of_host(socket: &mut RouteSocket) -> Result<u32, Error> {
     Ok(ETHERNET)
 }
 
+/// The least MTU of a link with IPv6 (RFC 8200, 5), in bytes.
+pub const LEAST_V6: u32 = 1280;
+
+/// What a network of these subnets can have, when the host's is this much: a small uplink is no reason to go without IPv6.
+pub fn for_families(host: u32, subnets: &[IpNet]) -> u32 {
+    let v6 = subnets.iter().any(|subnet| subnet.addr().is_ipv6());
+    host.clamp(if v6 { LEAST_V6 } else { 0 }, LARGEST)
+}
+
 impl Site<'_> {
     /// The MTU that the network should have by now, in bytes, if its bridge has another. A bridge that is not ours keeps
     /// its own.
@@ -41,7 +54,7 @@ impl Site<'_> {
         }
         let mtu = match wanted.mtu {
             Some(mtu) => mtu,
-            None => of_host(self.socket)?,
+            None => for_families(of_host(self.socket)?, &wanted.subnets),
         };
         Ok(Some(mtu).filter(|mtu| (*mtu, *mtu) != (setup.bridge.mtu, setup.record.mtu)))
     }
@@ -75,6 +88,14 @@ mod tests {
     use crate::Route;
     use crate::netlink::testing::in_new_netns;
     use crate::netlink::{Mac, NewBridge, NewRoute};
+
+    #[test]
+    fn a_small_uplink_leaves_room_for_ipv6() {
+        let (v4, v6): (IpNet, IpNet) = ("10.1.0.0/24".parse().unwrap(), "fd00::/64".parse().unwrap());
+        assert_eq!(for_families(1000, &[v4]), 1000);
+        assert_eq!(for_families(1000, &[v4, v6]), 1280);
+        assert_eq!(for_families(65536, &[v4]), 65535);
+    }
 
     #[test]
     fn the_mtu_is_that_of_the_default_routes_device() {

@@ -91,10 +91,11 @@ impl NetworkRecord {
         Self::read(&Self::path(host, name))
     }
 
-    /// The records of all networks, of whatever boot and namespace.
+    /// The records of all networks, of whatever boot and namespace. One that cannot be read, or is of a later version,
+    /// is told in the log and left out: it costs its own network something, and not the others.
     ///
     /// # Errors
-    /// One cannot be read, or is of a later version.
+    /// The folder cannot be read.
     pub fn all(host: &Host) -> Result<Vec<Self>, Error> {
         let folder = Self::folder(host);
         let failed = |error| Error::record("read", &folder, error);
@@ -106,7 +107,10 @@ impl NetworkRecord {
         for entry in entries {
             let path = entry.map_err(failed)?.path();
             if path.extension().is_some_and(|extension| extension == "json") {
-                records.extend(Self::read(&path)?);
+                match Self::read(&path) {
+                    Ok(record) => records.extend(record),
+                    Err(error) => tracing::warn!("left out: {error}"),
+                }
             }
         }
         Ok(records)
@@ -255,6 +259,10 @@ pub(crate) mod tests {
         fs::write(&path, "{\"v\":2,\"new\":1}").unwrap();
         assert!(matches!(NetworkRecord::load(&host, &a.name), Err(Error::NewerFormat { v: 2, .. })));
         assert!(path.exists());
+        let b = record("b", &["10.2.0.0/16"]);
+        b.save(&host).unwrap();
+        fs::create_dir(path.with_file_name("folder.json")).unwrap();
+        assert_eq!(NetworkRecord::all(&host).unwrap(), [b], "the others are not concerned");
     }
 
     #[test]

@@ -12,9 +12,10 @@ use nix::unistd::{AccessFlags, access};
 use super::config::overlap;
 use super::names::is_ours;
 use super::record::FORMAT;
+pub use super::undo::Undone;
 pub use super::wanted::Wanted;
 use super::wanted::{add_new, families};
-use super::{Error, NetworkRecord, forwarding, overlap as overlaps};
+use super::{Error, NetworkRecord, forwarding, mtu, overlap as overlaps};
 use crate::lock::{LockError, exclusively};
 use crate::netlink::{Link, NetnsId, RouteSocket};
 use crate::{Host, NetworkName};
@@ -26,7 +27,14 @@ pub struct Setup {
     pub bridge: Link,
     /// Its record.
     pub record: NetworkRecord,
-    steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
+}
+
+impl Setup {
+    /// True if something was done: it was not in place before.
+    pub fn is_new(&self) -> bool {
+        !self.steps.is_empty()
+    }
 }
 
 /// Something that a setup did, for the way back.
@@ -64,7 +72,10 @@ impl Site<'_> {
 
     fn verified(&mut self, record: NetworkRecord) -> Result<Option<Setup>, Error> {
         let bridge = self.socket.link_by_name(&record.bridge)?;
-        let Some(bridge) = bridge.filter(|bridge| bridge.is_a("bridge") && bridge.up) else { return Ok(None) };
+        let is_it = |bridge: &Link| {
+            bridge.is_a("bridge") && (&bridge.name, is_ours(bridge), bridge.up) == (&record.bridge, record.owned, true)
+        };
+        let Some(bridge) = bridge.filter(is_it) else { return Ok(None) };
         if !record.gateways.is_empty() {
             let there: BTreeSet<IpNet> = self.socket.addresses(&bridge)?.into_iter().map(|have| have.address).collect();
             if !record.gateways.iter().all(|gateway| there.contains(gateway)) {
@@ -116,7 +127,7 @@ impl Site<'_> {
             match self.make(wanted, &mut steps) {
                 Ok((bridge, record)) => Ok(Setup { bridge, record, steps }),
                 Err(error) => {
-                    for undo in self.undo_steps(steps) {
+                    for undo in self.undo_steps(&wanted.name, steps) {
                         tracing::error!("not undone: {undo}");
                     }
                     Err(error)
@@ -129,17 +140,25 @@ impl Site<'_> {
         let found = self.bridge(&wanted.bridge.name)?;
         let others = self.others(&wanted.name)?;
         self.refuse_overlaps(wanted, &others)?;
+        let is_new = found.is_none();
         let bridge = match found {
             Some(bridge) => bridge,
             None => self.make_bridge(wanted, steps)?,
         };
-        let record = self.record(wanted, &bridge)?;
+        let record = self.record(wanted, &bridge, is_new)?;
+        if bridge.mtu < mtu::LEAST_V6 && families(&wanted.gateways).contains(&true) {
+            return Err(Error::MtuTooSmall { bridge: bridge.name, mtu: bridge.mtu });
+        }
+        self.keep_mac(&bridge)?;
         if !bridge.up {
             self.socket.set_up(&bridge, true)?;
         }
-        self.put_gateways(wanted, &bridge, &others, steps)?;
+        self.put_gateways(wanted, &record.gateways, &bridge, &others, steps)?;
         for v6 in families(&wanted.gateways) {
             forwarding::switch_on(self.socket, v6)?;
+        }
+        if is_new {
+            self.rejoin(wanted, &bridge)?;
         }
         let before = NetworkRecord::load(self.host, &wanted.name)?.map(Box::new);
         record.save(self.host)?;
@@ -148,13 +167,13 @@ impl Site<'_> {
     }
 
     /// The networks of this boot and namespace, but for one.
-    fn others(&mut self, name: &NetworkName) -> Result<Vec<NetworkRecord>, Error> {
+    pub(super) fn others(&mut self, name: &NetworkName) -> Result<Vec<NetworkRecord>, Error> {
         let mut records = NetworkRecord::all(self.host)?;
         records.retain(|record| record.name != *name && record.is_of(self.host, self.netns));
         Ok(records)
     }
 
-    fn record(&mut self, wanted: &Wanted, bridge: &Link) -> Result<NetworkRecord, Error> {
+    fn record(&mut self, wanted: &Wanted, bridge: &Link, is_new: bool) -> Result<NetworkRecord, Error> {
         let before = NetworkRecord::load(self.host, &wanted.name)?;
         let before = before.filter(|record| record.is_of(self.host, self.netns) && record.bridge == wanted.bridge.name);
         let (mut gateways, mut subnets) = (wanted.gateways.clone(), wanted.subnets.clone());
@@ -165,9 +184,9 @@ impl Site<'_> {
             add_new(&mut subnets, before.subnets.iter().copied().filter(apart));
         }
         let mtu = match (before, wanted.mtu) {
-            (Some(before), _) => before.mtu,
-            (None, Some(mtu)) => mtu,
-            (None, None) => bridge.mtu,
+            (Some(before), _) if !is_new => before.mtu,
+            (_, Some(mtu)) => mtu,
+            (_, None) => bridge.mtu,
         };
         Ok(NetworkRecord {
             v: FORMAT,
@@ -186,47 +205,14 @@ impl Site<'_> {
         })
     }
 
-    /// Takes a setup back, if nobody has joined the network since. True if the network has no record
-    /// any more.
+    /// True if the network's record is still what is wanted. Asked by an ADD that has joined: whoever takes a network
+    /// back removes the record first and looks for ports then, so that one of the two sees the other.
     ///
     /// # Errors
-    /// What could not be undone; the rest was.
-    pub fn undo(&mut self, setup: Setup) -> Result<bool, Error> {
-        if setup.steps.is_empty() {
-            return Ok(false);
-        }
-        locked(self.host, || {
-            if self.socket.links_with_master(setup.bridge.index)?.iter().any(is_ours) {
-                return Ok(false);
-            }
-            match self.undo_steps(setup.steps).into_iter().next() {
-                Some(error) => Err(error),
-                None => Ok(NetworkRecord::load(self.host, &setup.record.name)?.is_none()),
-            }
-        })
-    }
-
-    /// Deletes a bridge of ours that has no ports.
-    fn delete_bridge(&mut self, name: &str) -> Result<(), Error> {
-        let Some(bridge) = self.socket.link_by_name(name)?.filter(|link| link.is_a("bridge") && is_ours(link)) else {
-            return Ok(());
-        };
-        if self.socket.links_with_master(bridge.index)?.is_empty() {
-            self.socket.delete_link(&bridge)?;
-        }
-        Ok(())
-    }
-
-    /// Undoes in reverse, and goes on after errors.
-    fn undo_steps(&mut self, steps: Vec<Step>) -> Vec<Error> {
-        let undo = |step: Step| match step {
-            Step::MadeBridge(name) => self.delete_bridge(&name),
-            Step::AddedAddress(bridge, address) => Ok(self.socket.remove_address(&bridge, address)?),
-            Step::RemovedAddress(bridge, address) => Ok(self.socket.add_address(&bridge, address, false)?),
-            Step::WroteRecord(_, Some(before)) => before.save(self.host),
-            Step::WroteRecord(name, None) => NetworkRecord::remove(self.host, &name),
-        };
-        steps.into_iter().rev().map(undo).filter_map(Result::err).collect()
+    /// The record cannot be read.
+    pub fn is_recorded(&mut self, wanted: &Wanted) -> Result<bool, Error> {
+        let record = NetworkRecord::load(self.host, &wanted.name)?;
+        Ok(record.is_some_and(|record| record.is_of(self.host, self.netns) && wanted.is_met_by(&record)))
     }
 }
 
@@ -260,3 +246,7 @@ pub fn writable(host: &Host) -> Result<(), Error> {
 #[cfg(test)]
 #[path = "setup_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "setup_sharing_tests.rs"]
+mod sharing_tests;

@@ -10,7 +10,7 @@ use crate::network::record::ForwardAccept;
 use crate::network::sysctl::Sysctl;
 
 /// A host in a new network namespace.
-fn on_a_host(test: impl FnOnce(&Host, &mut Site<'_>) + Send) {
+pub(super) fn on_a_host(test: impl FnOnce(&Host, &mut Site<'_>) + Send) {
     in_new_netns(|| {
         let folder = tempfile::tempdir().unwrap();
         let host = host(&folder);
@@ -20,7 +20,7 @@ fn on_a_host(test: impl FnOnce(&Host, &mut Site<'_>) + Send) {
     });
 }
 
-fn wanted(name: &str, gateways: &[&str]) -> Wanted {
+pub(super) fn wanted(name: &str, gateways: &[&str]) -> Wanted {
     let gateways: Vec<IpNet> = gateways.iter().map(|text| text.parse().unwrap()).collect();
     let name: NetworkName = name.parse().unwrap();
     Wanted {
@@ -34,15 +34,16 @@ fn wanted(name: &str, gateways: &[&str]) -> Wanted {
         mtu: None,
         force_address: false,
         detect_duplicates: false,
+        hairpin: true,
         ipam: None,
     }
 }
 
-fn addresses(site: &mut Site<'_>, bridge: &Link) -> Vec<String> {
+pub(super) fn addresses(site: &mut Site<'_>, bridge: &Link) -> Vec<String> {
     site.socket.addresses(bridge).unwrap().iter().filter(|a| a.scope == 0).map(|a| a.address.to_string()).collect()
 }
 
-fn device(site: &mut Site<'_>, name: &str, addresses: &[&str]) -> Link {
+pub(super) fn device(site: &mut Site<'_>, name: &str, addresses: &[&str]) -> Link {
     site.socket.create_bridge(&NewBridge { name, mac: Mac([2; 6]), mtu: 1450 }).unwrap();
     let link = site.socket.link_by_name(name).unwrap().unwrap();
     for address in addresses {
@@ -118,7 +119,7 @@ fn a_failed_or_undone_setup_leaves_nothing() {
     on_a_host(|host, site| {
         let net = wanted("net", &["10.22.0.1/16"]);
         let made = site.establish(&net).unwrap();
-        assert!(site.undo(made).unwrap());
+        assert_eq!(site.undo(made).unwrap(), Undone::Gone);
         assert_eq!(site.socket.link_by_name("obr_net").unwrap(), None);
         assert_eq!(NetworkRecord::load(host, &net.name).unwrap(), None);
         // The record cannot be written.
@@ -137,7 +138,7 @@ fn a_failed_or_undone_setup_leaves_nothing() {
         assert!(!made.record.owned);
         assert_eq!(made.record.mtu, 1450);
         assert_eq!(addresses(site, &foreign), ["10.22.0.1/16"]);
-        assert!(site.undo(made).unwrap());
+        assert_eq!(site.undo(made).unwrap(), Undone::Gone);
         assert_eq!(addresses(site, &foreign), ["10.22.9.1/24"]);
     });
 }
@@ -158,7 +159,7 @@ fn a_setup_that_others_have_joined_is_not_undone() {
             mtu: 1500,
         };
         site.socket.create_pair(&pair).unwrap();
-        assert!(!site.undo(made).unwrap());
+        assert_eq!(site.undo(made).unwrap(), Undone::Nothing);
         assert!(site.in_place(&net).unwrap().is_some());
         assert!(NetworkRecord::load(host, &net.name).unwrap().is_some());
     });
@@ -224,6 +225,20 @@ fn an_edited_subnet_keeps_the_old_one_working() {
         // One that overlaps takes the old one's place: it is our own.
         let wider = site.establish(&wanted("net", &["10.22.0.1/16"])).unwrap();
         assert_eq!(addresses(site, &wider.bridge), ["10.33.0.1/24", "10.22.0.1/16"]);
+    });
+}
+
+#[test]
+fn a_bridge_made_again_has_every_gateway_of_its_record() {
+    on_a_host(|_, site| {
+        let old = site.establish(&wanted("net", &["10.22.0.1/16"])).unwrap();
+        site.socket.delete_link(&old.bridge).unwrap();
+        let edited = wanted("net", &["10.23.0.1/16"]);
+        let new = site.establish(&edited).unwrap();
+        let mut there = addresses(site, &new.bridge);
+        there.sort();
+        assert_eq!(there, ["10.22.0.1/16", "10.23.0.1/16"]);
+        assert!(site.in_place(&edited).unwrap().is_some());
     });
 }
 

@@ -34,6 +34,8 @@ pub struct Wanted {
     pub force_address: bool,
     /// The bridge's IPv6 addresses wait for duplicate address detection.
     pub detect_duplicates: bool,
+    /// Hairpin mode of the ports.
+    pub hairpin: bool,
     /// The folder of the address records, when osvc-ipam allocates.
     pub ipam: Option<PathBuf>,
 }
@@ -56,6 +58,7 @@ impl Wanted {
             mtu: config.mtu,
             force_address: config.force_address,
             detect_duplicates: config.detect_duplicates,
+            hairpin: config.hairpin,
             ipam,
         };
         for (subnet, gateway) in subnets {

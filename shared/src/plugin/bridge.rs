@@ -44,7 +44,7 @@ impl Plugin for Bridge {
     fn status(&self, call: &Call) -> Result<(), Error> {
         let network = Network::of(call)?;
         setup::writable(&call.host)?;
-        if network.config.masquerade_v4 || network.config.masquerade_v6 {
+        if !matches!(network.source, Source::Nobody) {
             firewall::available()?;
         }
         if let Some(wanted) = network.wanted() {

@@ -87,22 +87,20 @@ pub fn ips(lease: &Lease) -> Vec<Ip> {
     lease.addresses.iter().map(|assigned| Ip::new(assigned.address, assigned.gateway)).collect()
 }
 
-/// Gives back what an attachment has, whatever has become of the configuration. What is host-local's and not ours, because the
-/// conflist was switched under a running container, is removed there. Returns what was freed, and whether it was host-local's.
+/// Gives back what an attachment has, whatever has become of the configuration. What host-local keeps for it, because the
+/// conflist was switched under a running container, is removed there. Returns what was freed.
 ///
 /// # Errors
 /// State could not be read or written.
-pub fn release(call: &Call, attachment: &Attachment) -> Result<(Vec<IpAddr>, bool), Error> {
+pub fn release(call: &Call, attachment: &Attachment) -> Result<Vec<IpAddr>, Error> {
     let folders = Folders::of_call(call);
-    let freed = ipam::release(&call.host, &call.network, Some(&folders.ours), attachment)?;
-    if !freed.is_empty() {
-        return Ok((freed, false));
-    }
-    let freed = HostLocal::new(&folders.host_local, &call.network)
-        .remove(&attachment.container, &attachment.ifname)
-        .map_err(ipam::Error::from)?;
-    let theirs = !freed.is_empty();
-    Ok((freed, theirs))
+    let mut freed = ipam::release(&call.host, &call.network, Some(&folders.ours), attachment)?;
+    let host_local = HostLocal::new(&folders.host_local, &call.network);
+    // Of what was ours, only the same addresses: to look for others takes the longer the more host-local has leaked.
+    let among = Some(&freed[..]).filter(|freed| !freed.is_empty());
+    let removed = host_local.remove(&attachment.container, &attachment.ifname, among).map_err(ipam::Error::from)?;
+    freed.extend(removed.iter().filter(|address| !freed.contains(address)).copied().collect::<Vec<_>>());
+    Ok(freed)
 }
 
 /// Whether the attachment holds what its result lists.

@@ -112,6 +112,20 @@ fn a_chain_that_begins_to_drop_later_is_noticed_and_tidied_when_it_no_longer_doe
 }
 
 #[test]
+fn a_network_that_leaves_foreign_chains_alone_from_now_on_has_its_accepts_removed() {
+    in_new_netns(|| {
+        run("iptables", &["-P", "FORWARD", "DROP"]);
+        let place = Place::new(&[A, B]);
+        place.apply();
+        place.set_up("a", A.1, |record| record.forward_accept = ForwardAccept::Never);
+        assert!(!place.is_in_place("a"));
+        place.apply();
+        assert_eq!((rules_with("osvc-cni:a"), rules_with("osvc-cni:b")), (0, 2));
+        assert!(place.is_in_place("a") && place.is_in_place("b"));
+    });
+}
+
+#[test]
 fn docker_user_gets_the_accept_where_it_is_called() {
     in_new_netns(|| {
         run("iptables", &["-P", "FORWARD", "DROP"]);

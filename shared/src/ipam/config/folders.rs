@@ -71,8 +71,10 @@ impl Folders {
         host: &Host,
     ) -> Self {
         let name = network.as_str();
+        // Beside our other state, a network called `ipam` would be the folder of all networks.
+        let ours = data.map(|data| data.join("osvc")).filter(|ours| *ours != host.state);
         Self {
-            ours: data.map_or_else(|| host.state.join("ipam"), |data| data.join("osvc")).join(name),
+            ours: ours.unwrap_or_else(|| host.state.join("ipam")).join(name),
             host_local: host_local.unwrap_or_else(|| data.unwrap_or(Path::new(HOST_LOCAL)).join(name)),
             opensvc: opensvc.unwrap_or_else(|| Path::new(OPENSVC).join(name)),
         }

@@ -39,6 +39,13 @@ pub(super) fn range_sets(
         let pools = pools.collect::<Result<_, ConfigError>>()?;
         sets.push(RangeSet::new(pools).map_err(refused(index, &at))?);
     }
+    // Pools may share a subnet: the gateway of one of them is nobody's address in the others either.
+    let gateways: Vec<IpAddr> = sets.iter().flat_map(|set| &set.0).filter_map(|pool| pool.gateway).collect();
+    for pool in sets.iter_mut().flat_map(|set| &mut set.0) {
+        let others = gateways.iter().filter(|gateway| pool.gateway != Some(**gateway));
+        let others: Vec<_> = others.map(|gateway| (*gateway, *gateway)).collect();
+        *pool = pool.clone().excluding(&others);
+    }
     for (first, set) in sets.iter().enumerate() {
         if let Some(offset) = sets[first + 1..].iter().position(|other| set.overlaps(other)) {
             let second = first + 1 + offset;

@@ -232,6 +232,17 @@ fn exclusions_of_all_forms() {
 }
 
 #[test]
+fn b1_8_a_gateway_is_nobodys_in_all_pools_of_its_subnet() {
+    let pool = |start: &str, end: &str, gateway: &str| json!({"subnet": "10.0.0.0/24", "rangeStart": start, "rangeEnd": end, "gateway": gateway});
+    let (first, second) = (pool("10.0.0.10", "10.0.0.20", "10.0.0.1"), pool("10.0.0.30", "10.0.0.40", "10.0.0.15"));
+    for ranges in [json!([[first], [second]]), json!([[first, second]])] {
+        let config = ipam(json!({"ranges": ranges})).unwrap();
+        let first = &config.sets[0].0[0];
+        assert!(!first.allocatable("10.0.0.15".parse().unwrap()) && first.allocatable("10.0.0.16".parse().unwrap()));
+    }
+}
+
+#[test]
 fn folders_as_configured() {
     let of = |extra: Value| {
         let mut low = json!({"subnet": "10.0.0.0/24"});

@@ -8,26 +8,32 @@ use std::time::{Duration, Instant};
 
 use fd_lock::RwLock;
 
-use super::{HostLocal, HostLocalError, is_absence, read, split};
+use super::super::store::file::is_absence;
+use super::{HostLocal, HostLocalError, read, split};
 use crate::lock::PATIENCE;
 use crate::{ContainerId, InterfaceName};
 
 impl HostLocal {
     /// Removes the records of an attachment, as host-local's own DEL does: those of its container id and interface
     /// or, if there are none, those of the id alone, which is how host-local wrote them before it knew interfaces.
-    /// Returns their addresses.
+    /// `among`: only of these addresses. Returns the addresses.
     ///
     /// Nothing is locked, let alone made, when there is nothing to remove.
     ///
     /// # Errors
     /// The folder cannot be read, host-local's lock is held for too long, or a record cannot be removed.
-    pub fn remove(&self, container: &ContainerId, ifname: &InterfaceName) -> Result<Vec<IpAddr>, HostLocalError> {
-        if self.records_of(container, ifname)?.is_empty() {
+    pub fn remove(
+        &self,
+        container: &ContainerId,
+        ifname: &InterfaceName,
+        among: Option<&[IpAddr]>,
+    ) -> Result<Vec<IpAddr>, HostLocalError> {
+        if self.found(container, ifname, among)?.is_empty() {
             return Ok(Vec::new());
         }
         self.locked(|| {
             // Somebody else may have had the lock, and removed or made records, since.
-            let addresses = self.records_of(container, ifname)?;
+            let addresses = self.found(container, ifname, among)?;
             for address in &addresses {
                 let path = self.folder.join(address.to_string());
                 match std::fs::remove_file(&path) {
@@ -44,8 +50,17 @@ impl HostLocal {
     /// # Errors
     /// The folder or a record cannot be read.
     pub fn records_of(&self, container: &ContainerId, ifname: &InterfaceName) -> Result<Vec<IpAddr>, HostLocalError> {
+        self.found(container, ifname, None)
+    }
+
+    fn found(
+        &self,
+        container: &ContainerId,
+        ifname: &InterfaceName,
+        among: Option<&[IpAddr]>,
+    ) -> Result<Vec<IpAddr>, HostLocalError> {
         let (mut exact, mut of_id) = (Vec::new(), Vec::new());
-        for address in self.addresses()? {
+        for address in among.map_or_else(|| self.addresses(), |among| Ok(among.to_vec()))? {
             let Some((text, _)) = read(&self.folder.join(address.to_string()))? else { continue };
             match split(&text) {
                 (id, Some(interface)) if id == container.as_str() && interface == ifname.as_str() => {

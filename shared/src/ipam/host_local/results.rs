@@ -1,6 +1,5 @@
 //! libcni's cached results: the only place that says where a container of host-local's lives.
 
-use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +7,8 @@ use std::time::SystemTime;
 
 use serde::Deserialize;
 
-use super::{HostLocalError, is_absence};
+use super::super::store::file::{is_absence, open};
+use super::HostLocalError;
 use crate::NetworkName;
 use crate::netlink::netns::{self, Probe};
 
@@ -94,9 +94,9 @@ fn is_older(netns: &Path, recorded: SystemTime) -> bool {
 /// The entry, if there is one that can be understood: libcni writes in place, so that it may be torn.
 fn read(path: &Path) -> Result<Option<Entry>, HostLocalError> {
     let fault = |source| HostLocalError::Read { path: path.to_owned(), source };
-    let file = match File::open(path) {
+    let file = match open(path) {
         // A name of more than 255 bytes cannot have been written either.
-        Err(error) if is_absence(&error) || error.kind() == std::io::ErrorKind::InvalidFilename => return Ok(None),
+        Err(error) if is_absence(&error) => return Ok(None),
         file => file.map_err(fault)?,
     };
     let mut bytes = Vec::new();

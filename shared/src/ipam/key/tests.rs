@@ -108,6 +108,7 @@ fn object_and_rid_come_with_the_key() {
 #[test]
 fn odd_values_of_the_json_key() {
     let text = |value: Value| derive_all("", Some(json!({"osvc.key": value})), "c", None).0.text;
+    assert_eq!(derive_all("", Some(json!({"OSVC.Key": "a"})), "c", None).0.text, "a", "C22: in any case");
     assert_eq!(text(json!("a b;c=d")), "a b;c=d");
     assert_eq!(text(json!(7)), "7");
     for absent in [json!(""), json!(null), json!([]), json!({})] {

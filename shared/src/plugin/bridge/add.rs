@@ -15,13 +15,15 @@ use crate::netlink::{Link, Mac, Netns, RouteSocket};
 use crate::network::container::{Inside, Interface as InterfaceWanted};
 use crate::network::mac::{Machine, of_addresses};
 use crate::network::port::{self, NewPort};
-use crate::network::setup::{Setup, Site};
+use crate::network::setup::{Setup, Site, Undone};
 use crate::network::{self, Wanted, alias};
 use crate::protocol::{Call, CniResult, Command, Interface, SpecVersion, delegate};
 use crate::{Attachment, Error, firewall, ipam as addresses};
 
 /// The index of the container's interface in the result.
 const CONTAINER: u32 = 2;
+/// How often the bridge may vanish before a port is in it.
+const TRIES: u32 = 8;
 
 /// Attaches a container.
 pub(super) fn add(call: &Call, attachment: &Attachment) -> Result<CniResult, Error> {
@@ -167,8 +169,9 @@ impl Adding<'_> {
             Some(setup) => setup,
             None => self.site.establish(wanted)?,
         };
-        let record = &self.setup.insert(setup).record;
-        if !firewall::in_place(&self.call.host, record)? {
+        let setup = self.setup.insert(setup);
+        // A new one is not looked up first: somebody may be about to remove what an undone ADD of before had made.
+        if setup.is_new() || !firewall::in_place(&self.call.host, &setup.record)? {
             firewall::apply(&self.call.host)?;
         }
         Ok(())
@@ -185,12 +188,11 @@ impl Adding<'_> {
         let alias = alias::alias(self.attachment, &addresses, key);
         let host_mac = Machine::read().host_end(self.attachment);
         let hairpin = self.network.config.hairpin;
-        let mut again = true;
-        loop {
-            let Some(Setup { bridge, record, .. }) = &self.setup else {
+        for tries in (0..TRIES).rev() {
+            if self.setup.is_none() {
                 self.establish(wanted)?;
-                continue;
-            };
+            }
+            let Some(Setup { bridge, record, .. }) = &self.setup else { break };
             let new = NewPort {
                 attachment: self.attachment,
                 netns: self.netns,
@@ -204,14 +206,24 @@ impl Adding<'_> {
             match port::create(self.site.socket, &new) {
                 // Another ADD, which had made the bridge, has failed and taken it back.
                 Err(network::Error::Netlink(error))
-                    if again && error.is(Errno::EINVAL) && self.site.socket.link_by_index(bridge.index)?.is_none() =>
+                    if tries > 0
+                        && error.is(Errno::EINVAL)
+                        && self.site.socket.link_by_index(bridge.index)?.is_none() =>
                 {
-                    again = false;
                     self.setup = None;
                 }
-                made => return Ok(self.made.port.insert(made?).clone()),
+                made => {
+                    let port = self.made.port.insert(made?).clone();
+                    // … or is about to, and did not see the port.
+                    if !self.site.is_recorded(wanted)? {
+                        self.setup = None;
+                        self.establish(wanted)?;
+                    }
+                    return Ok(port);
+                }
             }
         }
+        Err(network::Error::Vanished(wanted.bridge.name.clone()).into())
     }
 
     /// The interfaces of the result: bridge, host end, container's end.
@@ -251,8 +263,9 @@ impl Adding<'_> {
         }
         if let Some(setup) = self.setup.take() {
             match self.site.undo(setup) {
-                Ok(true) => told(firewall::forget(&call.host, &call.network).map_err(Error::from)),
-                Ok(false) => {}
+                Ok(Undone::Gone) => told(firewall::forget(&call.host, &call.network).map_err(Error::from)),
+                Ok(Undone::Restored) => told(firewall::apply(&call.host).map_err(Error::from)),
+                Ok(Undone::Nothing) => {}
                 Err(error) => told(Err(error.into())),
             }
         }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use crate::Route;
+use crate::netlink::route::MAIN;
 use crate::protocol::{CniResult, Ip};
 
 /// The first address of a subnet: base + 1.
@@ -23,7 +24,9 @@ pub(super) fn default_routes(result: &CniResult) -> Vec<Route> {
             let is_of_family = |ip: &IpAddr| ip.is_ipv6() == any.is_ipv6();
             let dst = IpNet::new(any, 0).ok()?;
             let gateway = result.ips.iter().find_map(|ip| ip.gateway.filter(is_of_family))?;
-            let has_one = result.routes.iter().any(|route| route.dst.trunc() == dst);
+            // One in a table of its own is for what a rule sends there.
+            let is_main = |route: &&Route| matches!(route.table, None | Some(0 | MAIN));
+            let has_one = result.routes.iter().filter(is_main).any(|route| route.dst.trunc() == dst);
             (!has_one).then(|| Route::new(dst, Some(gateway)))
         })
         .collect()
@@ -75,6 +78,9 @@ mod tests {
         let ips = [("10.0.0.5/24", "10.0.0.1"), ("fd77::5/64", "")];
         assert_eq!(default_routes(&result(&ips, &["0.0.0.0/0"])), []);
         assert_eq!(default_routes(&result(&ips[1..], &[])), []);
+        let mut other = result(&ips, &["0.0.0.0/0"]);
+        other.routes[0].table = Some(100);
+        assert_eq!(default_routes(&other).len(), 1, "one of another table is no default route of the container");
     }
 
     #[test]
