@@ -1,6 +1,9 @@
 //! The machine that we run on: where state lies, and which boot this is.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::unistd::{AccessFlags, access};
 
 /// Where the kernel tells its boot id (proc(5)).
 pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -25,4 +28,36 @@ impl Host {
         let boot = std::fs::read_to_string(BOOT_ID)?.trim().to_owned();
         Ok(Self { state, run, boot })
     }
+}
+
+/// A folder that nothing could be written to.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to {}: {errno}: an ADD would fail", .path.display())]
+pub struct NotWritable {
+    /// The folder, or the nearest one above it that is there.
+    pub path: PathBuf,
+    /// The kernel's answer.
+    pub errno: Errno,
+}
+
+/// Whether a file could be made in a folder, or the folder itself in the nearest one above it that is there: write
+/// access, and room. Nothing is written.
+///
+/// # Errors
+/// [`NotWritable`].
+pub fn writable(folder: &Path) -> Result<(), NotWritable> {
+    let fail = |path: &Path, errno| NotWritable { path: path.to_owned(), errno };
+    for path in folder.ancestors() {
+        match access(path, AccessFlags::W_OK | AccessFlags::X_OK) {
+            Ok(()) => {
+                let room = nix::sys::statvfs::statvfs(path).map_err(|errno| fail(path, errno))?;
+                // Zero files in all: a file system that does not count them.
+                let full = room.blocks_free() == 0 || (room.files() > 0 && room.files_free() == 0);
+                return if full { Err(fail(path, Errno::ENOSPC)) } else { Ok(()) };
+            }
+            Err(Errno::ENOENT) => {}
+            Err(errno) => return Err(fail(path, errno)),
+        }
+    }
+    Ok(())
 }

@@ -118,13 +118,8 @@ pub enum Error {
     #[error("{0}")]
     WouldFail(Box<Error>),
     /// STATUS: the next ADD could not write its record.
-    #[error("cannot write to {}: {source}: an ADD would fail", .path.display())]
-    NotWritable {
-        /// The folder.
-        path: PathBuf,
-        /// The kernel's answer.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    NotWritable(#[from] crate::host::NotWritable),
     /// CHECK: no reservation.
     #[error("Failed to find address added by container {} for interface {} on network {}", .0.container, .0.ifname, .0.network)]
     NotReserved(Attachment),
@@ -171,7 +166,7 @@ impl Error {
             Self::Lock(error) => error.code(),
             Self::Full { .. } => Code::TryAgainLater,
             Self::Taken { .. } | Self::Elsewhere(_) => Code::InUse,
-            Self::WouldFail(_) | Self::NotWritable { .. } => Code::NotAvailable,
+            Self::WouldFail(_) | Self::NotWritable(_) => Code::NotAvailable,
             Self::NotReserved(_) | Self::OtherAddress { .. } => Code::CheckFailed,
             _ => Code::Io,
         }

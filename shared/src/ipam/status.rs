@@ -1,16 +1,14 @@
 //! STATUS and CHECK: what an ADD would meet, and whether an attachment has what it was given.
 
 use std::net::IpAddr;
-use std::path::Path;
 use std::time::Duration;
-
-use nix::unistd::{AccessFlags, access};
 
 use super::config::IpamConfig;
 use super::liveness::Kernel;
 use super::search::{Look, Search};
 use super::store::Location;
 use super::{Error, held_by};
+use crate::host::writable;
 use crate::{Attachment, Host};
 
 /// Who asks for the status has no time to wait as an ADD does; a lock held for so long is held by something that hangs.
@@ -33,24 +31,6 @@ pub fn status(host: &Host, config: &IpamConfig) -> Result<(), Error> {
         config.sets.iter().try_for_each(|set| search.free(set, &[0; 32], Look::Only).map(drop))
     };
     location.existing_within(PATIENCE, look).map(drop).map_err(|error| Error::WouldFail(Box::new(error)))
-}
-
-/// True write access to a folder or to the nearest one above it that is there, and room for a file.
-fn writable(folder: &Path) -> Result<(), Error> {
-    let fail = |path: &Path, errno: nix::Error| Error::NotWritable { path: path.to_owned(), source: errno.into() };
-    for path in folder.ancestors() {
-        match access(path, AccessFlags::W_OK | AccessFlags::X_OK) {
-            Ok(()) => {
-                let room = nix::sys::statvfs::statvfs(path).map_err(|errno| fail(path, errno))?;
-                // Zero files in all: a file system that does not count them.
-                let full = room.blocks_free() == 0 || (room.files() > 0 && room.files_free() == 0);
-                return if full { Err(fail(path, nix::Error::ENOSPC)) } else { Ok(()) };
-            }
-            Err(nix::Error::ENOENT) => {}
-            Err(errno) => return Err(fail(path, errno)),
-        }
-    }
-    Ok(())
 }
 
 /// Whether the attachment holds an address of each of its ranges, and those that its result lists.

@@ -191,14 +191,9 @@ pub enum Error {
     /// Networks are being set up by somebody else.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// STATUS: an ADD could not write the network's record.
-    #[error("cannot write to {}: {source}: an ADD would fail", .path.display())]
-    NotWritable {
-        /// The folder.
-        path: PathBuf,
-        /// The kernel's answer.
-        source: std::io::Error,
-    },
+    /// STATUS: the next ADD could not write its record.
+    #[error(transparent)]
+    NotWritable(#[from] crate::host::NotWritable),
     /// STATUS: an ADD would be refused.
     #[error("an ADD would fail: {0}")]
     WouldFail(Box<Error>),
@@ -286,7 +281,7 @@ impl Error {
             Self::Netns(_) => Code::InvalidNetns,
             Self::Lock(error) => error.code(),
             Self::Vanished(_) => Code::TryAgainLater,
-            Self::NotWritable { .. } | Self::WouldFail(_) => Code::NotAvailable,
+            Self::NotWritable(_) | Self::WouldFail(_) => Code::NotAvailable,
             Self::Check { .. } => Code::CheckFailed,
             Self::RouterAdvertisements { .. } | Self::Netlink(_) | Self::Record { .. } | Self::NewerFormat { .. } => {
                 Code::Io

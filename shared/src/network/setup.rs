@@ -3,11 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
 
 use ipnet::IpNet;
-use nix::errno::Errno;
-use nix::unistd::{AccessFlags, access};
 
 use super::config::overlap;
 use super::names::is_ours;
@@ -225,22 +222,6 @@ pub fn locked<T>(host: &Host, act: impl FnOnce() -> Result<T, Error>) -> Result<
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&host.state);
     made.map_err(|source| LockError::Io { path: path.clone(), source })?;
     exclusively(&path, act)
-}
-
-/// STATUS: could a record be written?
-///
-/// # Errors
-/// [`Error::NotWritable`].
-pub fn writable(host: &Host) -> Result<(), Error> {
-    let folder = NetworkRecord::folder(host);
-    let failed = |path: &Path, errno: Errno| Error::NotWritable { path: path.to_owned(), source: errno.into() };
-    for path in folder.ancestors() {
-        match access(path, AccessFlags::W_OK | AccessFlags::X_OK) {
-            Err(Errno::ENOENT) => {}
-            outcome => return outcome.map_err(|errno| failed(path, errno)),
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

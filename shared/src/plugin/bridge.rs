@@ -9,7 +9,7 @@ use crate::ipam::config::IpamConfig;
 use crate::netlink::RouteSocket;
 use crate::netlink::netns::host_id;
 use crate::network::config::{Addresses, Low};
-use crate::network::setup::{self, Site};
+use crate::network::setup::Site;
 use crate::network::{self, BridgeConfig, Wanted, port};
 use crate::protocol::{Call, CniResult, Command, Plugin, ValidAttachments, delegate};
 use crate::{Attachment, Error, firewall, ipam as addresses};
@@ -43,7 +43,7 @@ impl Plugin for Bridge {
 
     fn status(&self, call: &Call) -> Result<(), Error> {
         let network = Network::of(call)?;
-        setup::writable(&call.host)?;
+        crate::host::writable(&network::NetworkRecord::folder(&call.host)).map_err(network::Error::from)?;
         if !matches!(network.source, Source::Nobody) {
             firewall::available()?;
         }
