@@ -103,7 +103,7 @@ pub enum Error {
     Elsewhere(Box<Elsewhere>),
     /// The living hold everything.
     #[error(
-        "no IP addresses available in range set: {ranges} ({held} held{})",
+        "no IP addresses available in range set: {ranges} ({held} held{}): `osvc-net ip ls` tells by whom; end some of them, or widen the range",
         .oldest.as_ref().map(|since| format!(", the oldest since {since}")).unwrap_or_default()
     )]
     Full {

@@ -31,7 +31,16 @@ impl Store {
         let mut present = Vec::new();
         let mut released: HashMap<(Class, bool), Vec<Entry>> = HashMap::new();
         for address in self.addresses()? {
-            let Some(record) = self.read(address)? else { continue };
+            let record = match self.read(address) {
+                // Whose it is cannot be told, but that somebody has it: the others go on.
+                Err(error @ Error::NewerFormat { .. }) => {
+                    tracing::warn!("{error}");
+                    present.push(address);
+                    continue;
+                }
+                record => record?,
+            };
+            let Some(record) = record else { continue };
             self.by_key.insert(&record.key.hash(), address)?;
             self.by_attachment.insert(&record.tag(self.network.as_str()), address)?;
             if record.state == State::Released {
@@ -62,9 +71,10 @@ impl Store {
                 continue;
             };
             for address in &alias.addresses {
-                if self.read(*address)?.is_some() {
-                    continue;
-                }
+                match self.read(*address) {
+                    Ok(Some(_)) | Err(Error::NewerFormat { .. }) => continue,
+                    record => record?,
+                };
                 let record = alias.record(&port, &self.boot(), &host, &now);
                 self.apply(&Change { address: *address, before: None, after: Some(record) })?;
                 recovered += 1;

@@ -79,7 +79,14 @@ impl Search<'_> {
                 }
             }
             seen += 1;
-            let Some(record) = self.store.read(address)? else {
+            let record = match self.store.read(address) {
+                Err(Error::NewerFormat { .. }) => {
+                    exhausted.held += 1;
+                    continue;
+                }
+                record => record?,
+            };
+            let Some(record) = record else {
                 // Its bit says otherwise, or somebody else has it.
                 match self.neighbours.holder(address)? {
                     None => return Ok(address),

@@ -105,7 +105,7 @@ pub fn gc(
         location.existing(|store| {
             let mut witness = Kernel::new(host);
             for address in store.addresses()? {
-                let Some(record) = store.read(address)?.filter(Record::is_held) else { continue };
+                let Some(record) = readable(store, address)?.filter(Record::is_held) else { continue };
                 if stays(&record, network, valid.as_ref(), &mut witness) {
                     continue;
                 }
@@ -119,6 +119,17 @@ pub fn gc(
     }
     freed.sort_by_key(|(address, _)| *address);
     Ok(freed)
+}
+
+/// The record of an address; one of a later version is reported and passed over.
+fn readable(store: &Store, address: IpAddr) -> Result<Option<Record>, Error> {
+    match store.read(address) {
+        Err(error @ Error::NewerFormat { .. }) => {
+            tracing::warn!("{error}");
+            Ok(None)
+        }
+        record => record,
+    }
 }
 
 fn stays(record: &Record, network: &NetworkName, valid: Option<&HashSet<String>>, witness: &mut dyn Witness) -> bool {
@@ -145,7 +156,7 @@ pub fn list(host: &Host, network: &NetworkName, configured: Option<&Path>) -> Re
         let location = Location { host, network, folder: &folder };
         location.existing(|store| {
             for address in store.addresses()? {
-                found.extend(store.read(address)?.map(|record| (address, record)));
+                found.extend(readable(store, address)?.map(|record| (address, record)));
             }
             Ok(())
         })?;

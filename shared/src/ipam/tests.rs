@@ -342,6 +342,28 @@ fn a_newer_format_is_not_guessed_at() {
 }
 
 #[test]
+fn a_newer_record_stops_nobody_else_and_is_given_to_nobody() {
+    let mut world = World::new(&["10.0.0.0/29"]);
+    let address = world.add("web", "c1");
+    let other = world.add("other", "c2");
+    let file = world.path().join(address.to_string());
+    let text = fs::read_to_string(&file).unwrap().replace("\"v\":1", "\"v\":2");
+    fs::remove_file(&file).unwrap();
+    fs::write(&file, &text).unwrap();
+    assert_eq!(world.del("c2"), [other], "a DEL of another");
+    assert_eq!(world.add("other", "c2"), other);
+    for n in 0..3 {
+        assert_ne!(world.add(&format!("k{n}"), &format!("k{n}")), address);
+    }
+    let error = world.try_add("one-more", "m").unwrap_err();
+    assert!(matches!(error, Error::Full { held: 5, .. }), "{error}");
+    let listed = super::list(&world.host, &world.network, None).unwrap();
+    assert_eq!(listed.len(), 4, "the others are listed");
+    super::gc(&world.host, &world.network, None, Some(&[]), false).unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), text, "and it is left as it was");
+}
+
+#[test]
 fn wide_ipv6_ranges_remember_no_more_than_they_must() {
     let mut world = World::new(&["fd00:1::/64"]);
     for n in 0..4200 {
