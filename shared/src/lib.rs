@@ -8,6 +8,7 @@ pub mod attachment;
 pub mod error;
 pub mod firewall;
 pub mod host;
+mod index;
 pub mod ipam;
 pub mod lock;
 pub mod netlink;

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::Error;
-use super::index::make_folder;
 use crate::attachment::hex;
+use crate::index::make_folder;
 use crate::{Host, NetworkName};
 
 /// Where the addresses of a network lie unless `dataDir` says otherwise.
@@ -36,7 +36,7 @@ pub fn remember(host: &Host, network: &NetworkName, folder: &Path) {
     if fs::read_link(&link).is_ok() {
         return;
     }
-    let made = make_folder(&links).and_then(|()| match symlink(folder, &link) {
+    let made = make_folder(&links).map_err(Error::from).and_then(|()| match symlink(folder, &link) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(Error::io("make", &link, error)),
         _ => Ok(()),
     });

@@ -29,6 +29,19 @@ pub enum Liveness {
     Unknown,
 }
 
+/// What a record tells of its holder: where to look for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Traces<'a> {
+    /// Kernel boot id at ADD.
+    pub boot: &'a str,
+    /// The holder's network namespace.
+    pub netns: Option<&'a NetnsRef>,
+    /// The holder's host end.
+    pub host: Option<&'a HostEnd>,
+    /// Time of the ADD (RFC 3339).
+    pub since: &'a str,
+}
+
 /// Who tells whether a record's holder lives: the kernel, or a test.
 pub trait Witness {
     /// What is known of the record's holder.
@@ -89,16 +102,15 @@ impl Kernel {
             }
         }
     }
-}
 
-impl Witness for Kernel {
-    fn judge(&mut self, record: &Record) -> Liveness {
+    /// What is known of the holder that left these traces.
+    pub fn judge_traces(&mut self, traces: &Traces<'_>) -> Liveness {
         // First of all: cookies and inode numbers start anew with each boot.
-        if record.boot != self.boot {
+        if traces.boot != self.boot {
             return Liveness::Dead;
         }
         let mut netns_gone = false;
-        if let Some(NetnsRef { path, id: Some(id), mntns, pidns }) = &record.netns
+        if let Some(NetnsRef { path, id: Some(id), mntns, pidns }) = traces.netns
             && (*mntns, *pidns) == self.namespaces
         {
             match netns::probe(path) {
@@ -108,25 +120,33 @@ impl Witness for Kernel {
                 Err(error) => tracing::debug!("{}: {error}", path.display()),
             }
         }
-        let host_end = match record.host.as_ref().map(|end| self.look(end, netns_gone)) {
+        let host_end = match traces.host.map(|end| self.look(end, netns_gone)) {
             None => None,
             Some(Ok(there)) => there,
             Some(Err(error)) => {
-                tracing::debug!("{}: {error}", record.container);
+                let end = traces.host.map(|end| end.ifname.as_str()).unwrap_or_default();
+                tracing::debug!("{end}: {error}");
                 return Liveness::Unknown;
             }
         };
         match host_end {
             Some(true) => Liveness::Attached,
             _ if netns_gone => Liveness::Dead,
-            Some(false) if is_old(record) => Liveness::Dead,
+            Some(false) if is_old(traces.since) => Liveness::Dead,
             _ => Liveness::Unknown,
         }
     }
 }
 
-fn is_old(record: &Record) -> bool {
-    timestamp::parse(&record.since)
+impl Witness for Kernel {
+    fn judge(&mut self, record: &Record) -> Liveness {
+        let Record { boot, netns, host, since, .. } = record;
+        self.judge_traces(&Traces { boot, netns: netns.as_ref(), host: host.as_ref(), since })
+    }
+}
+
+fn is_old(since: &str) -> bool {
+    timestamp::parse(since)
         .and_then(|since| SystemTime::now().duration_since(since).ok())
         .is_some_and(|age| age > YOUNG)
 }

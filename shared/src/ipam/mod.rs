@@ -5,7 +5,6 @@ mod bitmap;
 pub mod config;
 pub mod folders;
 pub mod host_local;
-mod index;
 pub mod key;
 pub mod liveness;
 #[cfg(test)]
@@ -13,7 +12,7 @@ mod model;
 mod neighbours;
 mod queue;
 pub mod range;
-mod rebuild;
+pub(crate) mod rebuild;
 pub mod record;
 pub mod requested;
 pub mod resolv_conf;
@@ -33,13 +32,14 @@ use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
 
+use crate::index::FileError;
 use crate::lock::LockError;
 use crate::netlink::netns::NetnsId;
 use crate::{Attachment, Code, Host, NetworkName, netlink};
 use allocator::Allocator;
 use config::IpamConfig;
 use key::Key;
-use liveness::{Kernel, namespaces};
+use liveness::Kernel;
 use record::{HostEnd, NetnsRef, Record};
 use store::{Change, Location};
 
@@ -173,6 +173,12 @@ impl Error {
     }
 }
 
+impl From<FileError> for Error {
+    fn from(FileError { doing, path, source }: FileError) -> Self {
+        Self::Io { doing, path, source }
+    }
+}
+
 /// What an attachment asks for.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -194,10 +200,7 @@ pub struct Request {
 
 impl Request {
     fn netns_ref(&self) -> Option<NetnsRef> {
-        let (mntns, pidns) = namespaces();
-        // Whoever judges by the path later may run elsewhere.
-        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-        self.netns.clone().map(|(path, id)| NetnsRef { path: absolute(path), id, mntns, pidns })
+        self.netns.clone().map(|(path, id)| NetnsRef::new(path, id))
     }
 }
 

@@ -6,12 +6,12 @@ use std::io::ErrorKind;
 use std::net::IpAddr;
 
 use super::Error;
-use super::index::make_folder;
 use super::key::{Key, KeySource};
 use super::queue::Entry;
 use super::record::{FORMAT, HostEnd, Record, State};
 use super::store::{Change, Class, Store};
 use super::timestamp::{format, micros};
+use crate::index::make_folder;
 use crate::netlink::{GROUP, Link, RouteSocket, netns};
 
 impl Store {
@@ -41,8 +41,8 @@ impl Store {
                 record => record?,
             };
             let Some(record) = record else { continue };
-            self.by_key.insert(&record.key.hash(), address)?;
-            self.by_attachment.insert(&record.tag(self.network.as_str()), address)?;
+            self.by_key.insert(&record.key.hash(), &address)?;
+            self.by_attachment.insert(&record.tag(self.network.as_str()), &address)?;
             if record.state == State::Released {
                 let entry = Entry { address, since: micros(&record.since) };
                 released.entry((Class::of(&record), address.is_ipv6())).or_default().push(entry);
@@ -91,15 +91,19 @@ impl Store {
 }
 
 /// What the ifalias of a host end says: `osvc:<network>:<address>,… <interface> <container> <source> <key>`.
-struct Alias<'a> {
+pub(crate) struct Alias<'a> {
     addresses: Vec<IpAddr>,
-    ifname: &'a str,
-    container: &'a str,
-    key: Key,
+    /// The interface in the container.
+    pub ifname: &'a str,
+    /// The container id, or the beginning of a very long one.
+    pub container: &'a str,
+    /// The workload.
+    pub key: Key,
 }
 
 impl<'a> Alias<'a> {
-    fn parse(alias: &'a str, network: &str) -> Option<Self> {
+    /// Reads the alias of a host end on this network.
+    pub fn parse(alias: &'a str, network: &str) -> Option<Self> {
         let rest = alias.strip_prefix("osvc:")?.strip_prefix(network)?.strip_prefix(':')?;
         let mut words = rest.splitn(5, ' ');
         let addresses = words.next()?.split(',').filter_map(|text| text.parse().ok()).collect();

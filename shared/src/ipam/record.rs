@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::key::Key;
+use super::liveness::namespaces;
 use crate::attachment::{Attachment, tag};
-use crate::netlink::netns::NetnsId;
+use crate::netlink::netns::{Netns, NetnsId};
 
 /// Format of the records that this version writes.
 pub const FORMAT: u32 = 1;
@@ -35,6 +36,22 @@ pub struct NetnsRef {
     pub mntns: u64,
     /// The pid namespace (inode), for paths such as /proc/7/ns/net.
     pub pidns: u64,
+}
+
+impl NetnsRef {
+    /// The namespace at a path, as it is now.
+    pub fn of(path: PathBuf) -> Self {
+        let id = Netns::open(&path).and_then(|netns| netns.id()).ok();
+        Self::new(path, id)
+    }
+
+    /// A namespace at a path as this process sees it.
+    pub fn new(path: PathBuf, id: Option<NetnsId>) -> Self {
+        let (mntns, pidns) = namespaces();
+        // Whoever judges by the path later may run elsewhere.
+        let path = std::path::absolute(&path).unwrap_or(path);
+        Self { path, id, mntns, pidns }
+    }
 }
 
 /// The host end of the attachment's pair.

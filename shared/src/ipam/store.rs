@@ -26,10 +26,10 @@ use std::time::Duration;
 
 use super::Error;
 use super::bitmap::Bitmap;
-use super::index::{Index, make_folder};
 use super::queue::{Entry, Queue};
 use super::record::{FORMAT, Record, State};
 use super::timestamp::micros;
+use crate::index::{Index, make_folder};
 use crate::{Host, NetworkName, lock};
 
 pub mod file;
@@ -79,8 +79,8 @@ pub struct Change {
 pub struct Store {
     pub(super) folder: PathBuf,
     pub(super) network: NetworkName,
-    pub(super) by_key: Index,
-    pub(super) by_attachment: Index,
+    pub(super) by_key: Index<IpAddr>,
+    pub(super) by_attachment: Index<IpAddr>,
     pub(super) bitmap: Bitmap,
     boot: String,
     /// What `index` says.
@@ -221,10 +221,10 @@ impl Store {
         let address = change.address;
         if let Some((key, tag)) = &after {
             if before.as_ref().map(|(key, _)| key) != Some(key) {
-                self.by_key.insert(key, address)?;
+                self.by_key.insert(key, &address)?;
             }
             if before.as_ref().map(|(_, tag)| tag) != Some(tag) {
-                self.by_attachment.insert(tag, address)?;
+                self.by_attachment.insert(tag, &address)?;
             }
         }
         match &change.after {
@@ -247,10 +247,10 @@ impl Store {
         }
         if let Some((key, tag)) = &before {
             if after.as_ref().map(|(key, _)| key) != Some(key) {
-                self.by_key.remove(key, address)?;
+                self.by_key.remove(key, &address)?;
             }
             if after.as_ref().map(|(_, tag)| tag) != Some(tag) {
-                self.by_attachment.remove(tag, address)?;
+                self.by_attachment.remove(tag, &address)?;
             }
         }
         if change.before.is_none() {
@@ -281,10 +281,10 @@ impl Store {
     fn forget_entries(&self, address: IpAddr, made: &Option<(String, String)>, kept: &Option<(String, String)>) {
         let Some((key, tag)) = made else { return };
         if kept.as_ref().map(|(key, _)| key) != Some(key) {
-            let _ = self.by_key.remove(key, address);
+            let _ = self.by_key.remove(key, &address);
         }
         if kept.as_ref().map(|(_, tag)| tag) != Some(tag) {
-            let _ = self.by_attachment.remove(tag, address);
+            let _ = self.by_attachment.remove(tag, &address);
         }
     }
 

@@ -16,7 +16,7 @@ pub fn format(time: SystemTime) -> String {
     )
 }
 
-/// The time that [`format`] wrote, or that a person wrote without fraction; `None` for any other text.
+/// The time that [`format`](format()) wrote, or that a person wrote without fraction; `None` for any other text.
 pub fn parse(text: &str) -> Option<SystemTime> {
     let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);

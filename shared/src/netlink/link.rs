@@ -43,7 +43,7 @@ pub struct Link {
     pub point_to_point: bool,
     /// Its description.
     pub alias: Option<String>,
-    /// Its group; [`GROUP`] for ours.
+    /// Its group; [`GROUP`](super::GROUP) for ours.
     pub group: u32,
     /// The number of the device it belongs to; of a pair's other end, in the namespace where that is.
     pub peer: Option<u32>,

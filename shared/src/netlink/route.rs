@@ -5,7 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::IpNet;
 use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::AddressFamily;
-use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteScope, RouteType};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteMetric, RouteScope, RouteType,
+};
 use nix::errno::Errno;
 use nix::libc;
 
@@ -257,7 +259,20 @@ impl RouteSocket {
     /// # Errors
     /// The kernel does not answer.
     pub fn route_to(&mut self, address: IpAddr) -> Result<Option<RouteEntry>, Error> {
+        self.look_up(address, RouteFlags::empty())
+    }
+
+    /// The same with the destination of the route that is taken, in place of the address (RTM_F_FIB_MATCH).
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn route_taken_to(&mut self, address: IpAddr) -> Result<Option<RouteEntry>, Error> {
+        self.look_up(address, RouteFlags::FibMatch)
+    }
+
+    fn look_up(&mut self, address: IpAddr, flags: RouteFlags) -> Result<Option<RouteEntry>, Error> {
         let mut request = RouteMessage::default();
+        request.header.flags = flags;
         request.header.address_family = family(address);
         request.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
         request.attributes.push(RouteAttribute::Destination(RouteAddress::from(address)));

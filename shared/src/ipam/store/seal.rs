@@ -5,8 +5,8 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use super::super::index::changed;
 use super::{FORMAT, Store};
+use crate::index::changed;
 
 /// What `index` says; `None` if there is none.
 pub(super) fn read(folder: &Path) -> Option<String> {
