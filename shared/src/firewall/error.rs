@@ -151,6 +151,16 @@ impl Error {
     }
 }
 
+impl Error {
+    /// The kernel's error number, if it is the kernel that refused: ENOENT, EEXIST, ENOSPC, EPERM.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Kernel { source, .. } | Self::NoNftables { source } => source.raw_os_error(),
+            _ => None,
+        }
+    }
+}
+
 impl From<network::Error> for Error {
     fn from(error: network::Error) -> Self {
         Self::Records(Box::new(error))

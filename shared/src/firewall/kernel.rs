@@ -176,7 +176,7 @@ fn comment(rule: &[u8]) -> Option<String> {
 }
 
 /// The comment in user data: a list of type, length (one byte each) and value.
-fn comment_of_nft(mut data: &[u8]) -> Option<String> {
+pub(super) fn comment_of_nft(mut data: &[u8]) -> Option<String> {
     while let [kind, length, rest @ ..] = data {
         let value = rest.get(..usize::from(*length))?;
         if *kind == COMMENT {

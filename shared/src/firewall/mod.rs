@@ -11,9 +11,13 @@
 //! numbered: a bridge that is not there yet, or made anew, is no fault in the rules.
 
 mod apply;
+pub mod batch;
 mod carry;
+mod conntrack;
+pub mod element;
 pub mod error;
 pub mod family;
+mod fingerprint;
 pub mod foreign;
 pub mod kernel;
 pub mod mark;

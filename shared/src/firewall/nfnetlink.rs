@@ -1,4 +1,4 @@
-//! A netfilter netlink socket that is used for one question at a time.
+//! A netfilter netlink socket that is used for one question, order or batch at a time.
 //!
 //! Questions are built with `netlink-packet-netfilter`. Answers are handed over as bytes and read
 //! attribute by attribute: rules of other programs hold expressions that no library knows, and of ours
@@ -7,14 +7,13 @@
 use std::io;
 
 use netlink_packet_core::{
-    Emitable, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NLMSG_NOOP, NetlinkBuffer,
-    NetlinkHeader, NetlinkSerializable, NlasIterator,
+    Emitable, NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NLMSG_NOOP,
+    NetlinkBuffer, NetlinkHeader, NetlinkSerializable, NlasIterator,
 };
-use netlink_packet_netfilter::nftables::NfTablesMessage;
-use netlink_packet_netfilter::{NetfilterHeader, NetfilterMessage};
+use netlink_packet_netfilter::{NetfilterHeader, NetfilterMessage, NetfilterMessageInner};
 use netlink_sys::protocols::NETLINK_NETFILTER;
 use netlink_sys::{Socket, SocketAddr};
-use nix::libc::MSG_TRUNC;
+use nix::libc::{EMSGSIZE, MSG_TRUNC};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::sys::time::{TimeVal, TimeValLike};
 
@@ -27,12 +26,13 @@ const BUFFER: usize = 32 * 1024;
 /// A lost answer must not hang a container's start for ever.
 const SECONDS: i64 = 20;
 /// Readings of a list that changes while it is read: each commit of anybody counts.
-const TRIES: u32 = 64;
+pub(super) const TRIES: u32 = 64;
 
 /// A netfilter netlink socket of one network namespace: that of the thread which opened it.
 ///
-/// Nothing is ever written through it, so that closing it waits for nothing: a close after a deletion
-/// waits for an RCU grace period, some 12 ms.
+/// Closing it after nothing but questions and additions waits for nothing. After a deletion in nf_tables
+/// anywhere, the close of any such socket waits until what was deleted is gone: an RCU grace period, some
+/// 12 ms. So everything that deletes does all of its work through one socket and closes it last.
 pub struct Nfnetlink {
     socket: Socket,
     buffer: Vec<u8>,
@@ -46,8 +46,10 @@ impl Nfnetlink {
     /// The kernel has no nfnetlink.
     pub fn open() -> Result<Self, Error> {
         let socket = Socket::new(NETLINK_NETFILTER).map_err(|source| Error::NoNftables { source })?;
-        setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(SECONDS))
-            .map_err(|errno| Error::Kernel { request: "open a netfilter socket", source: errno.into() })?;
+        let refused = |source| Error::Kernel { request: "open a netfilter socket", source };
+        setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(SECONDS)).map_err(|e| refused(e.into()))?;
+        // An error repeats the message it is about, unless told not to: that of a batch may not fit.
+        socket.set_cap_ack(true).map_err(refused)?;
         Ok(Self { socket, buffer: vec![0; BUFFER], sequence: 0 })
     }
 
@@ -55,11 +57,11 @@ impl Nfnetlink {
     pub(super) fn one<T>(
         &mut self,
         family: u8,
-        question: NfTablesMessage,
+        question: impl Into<NetfilterMessageInner>,
         what: &'static str,
         read: impl FnOnce(&[u8]) -> Option<T>,
     ) -> Result<T, Error> {
-        self.send(family, question, 0, what)?;
+        self.send(family, question.into(), 0, what)?;
         let mut read = Some(read);
         let mut found = None;
         self.receive(false, what, &mut |_, attributes| {
@@ -73,10 +75,11 @@ impl Nfnetlink {
     pub(super) fn list(
         &mut self,
         family: u8,
-        question: NfTablesMessage,
+        question: impl Into<NetfilterMessageInner>,
         what: &'static str,
         wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Vec<(u8, Vec<u8>)>, Error> {
+        let question = question.into();
         for _ in 0..TRIES {
             let mut found = Vec::new();
             self.send(family, question.clone(), NLM_F_DUMP, what)?;
@@ -92,22 +95,52 @@ impl Nfnetlink {
         Err(Error::Unsteady { request: what, tries: TRIES })
     }
 
-    fn send(&mut self, family: u8, question: NfTablesMessage, flags: u16, what: &'static str) -> Result<(), Error> {
+    /// Has something done and waits until it is. `what` follows "cannot".
+    pub(super) fn order(&mut self, family: u8, order: NetfilterMessageInner, what: &'static str) -> Result<(), Error> {
+        self.send(family, order, NLM_F_ACK, what)?;
+        self.acknowledged(what)
+    }
+
+    /// Waits for the acknowledgement of what was sent last.
+    pub(super) fn acknowledged(&mut self, what: &'static str) -> Result<(), Error> {
+        self.receive(false, what, &mut |_, _| {}).map(drop)
+    }
+
+    fn send(
+        &mut self,
+        family: u8,
+        question: NetfilterMessageInner,
+        flags: u16,
+        what: &'static str,
+    ) -> Result<(), Error> {
+        // Version 1 tells conntrack that the family is meant: until then, a deletion ignored it.
+        let version = matches!(question, NetfilterMessageInner::Conntrack(_)).into();
+        let header = NetfilterHeader::new(family.into(), version, 0);
+        let mut message = Vec::new();
+        encode(&NetfilterMessage::new(header, question), flags, self.next_sequence(), &mut message);
+        self.transmit(&message, what)
+    }
+
+    /// A number for the next message, and for all its answers.
+    pub(super) fn next_sequence(&mut self) -> u32 {
         self.sequence = self.sequence.wrapping_add(1);
-        let question = NetfilterMessage::new(NetfilterHeader::new(family.into(), 0, 0), question);
-        let length = HEADER + Emitable::buffer_len(&question);
-        let mut header = NetlinkHeader::default();
-        header.length = length as u32;
-        header.message_type = NetlinkSerializable::message_type(&question);
-        header.flags = NLM_F_REQUEST | flags;
-        header.sequence_number = self.sequence;
-        let mut message = vec![0; length];
-        header.emit(&mut message);
-        question.emit(&mut message[HEADER..]);
+        self.sequence
+    }
+
+    /// Sends one message or several in one system call, however long.
+    pub(super) fn transmit(&mut self, messages: &[u8], what: &'static str) -> Result<(), Error> {
         let kernel = SocketAddr::new(0, 0);
+        let mut enlarged = false;
         loop {
-            match self.socket.send_to(&message, &kernel, 0) {
+            match self.socket.send_to(messages, &kernel, 0) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.raw_os_error() == Some(EMSGSIZE) && !enlarged => {
+                    enlarged = true;
+                    // In a user namespace there is no more than net.core.wmem_max: sending says so.
+                    if setsockopt(&self.socket, sockopt::SndBufForce, &messages.len()).is_err() {
+                        let _ = setsockopt(&self.socket, sockopt::SndBuf, &messages.len());
+                    }
+                }
                 Err(source) => return Err(Error::Kernel { request: what, source }),
                 Ok(_) => return Ok(()),
             }
@@ -160,6 +193,20 @@ impl Nfnetlink {
             }
         }
     }
+}
+
+/// Appends a message as it is sent.
+pub(super) fn encode(message: &NetfilterMessage, flags: u16, sequence: u32, messages: &mut Vec<u8>) {
+    let length = HEADER + Emitable::buffer_len(message);
+    let mut header = NetlinkHeader::default();
+    header.length = length as u32;
+    header.message_type = NetlinkSerializable::message_type(message);
+    header.flags = NLM_F_REQUEST | flags;
+    header.sequence_number = sequence;
+    let start = messages.len();
+    messages.resize(start + length, 0);
+    header.emit(&mut messages[start..]);
+    message.emit(&mut messages[start + HEADER..]);
 }
 
 /// Success instead of ENOENT: what does not exist has no parts.

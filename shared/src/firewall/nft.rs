@@ -34,7 +34,7 @@ pub fn listing(family: Family) -> Result<String, Error> {
 }
 
 /// Runs nft in the network namespace of this thread.
-pub(super) fn run(arguments: &[&str], input: &str, what: &str) -> Result<Ended, Error> {
+pub(crate) fn run(arguments: &[&str], input: &str, what: &str) -> Result<Ended, Error> {
     let path = nft()?;
     let ended = program::run(Command::new(&path).args(arguments).env_clear(), input, PATIENCE)
         .map_err(|source| Error::Nft { path, source })?;

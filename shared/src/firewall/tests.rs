@@ -1,5 +1,7 @@
 //! Against the kernel: each test in a network namespace and a state folder of its own.
 
+mod elements;
+mod flows;
 mod others;
 mod own;
 mod races;
