@@ -10,22 +10,24 @@ OUT := $(or $(CARGO_TARGET_DIR),target)
 TOOLS := $(abspath target/tools)
 BIN := $(abspath bin)
 REPORT := $(abspath target/integration-report)
+VM := $(abspath target/vm)
 PREFIX ?= /opt/cni/bin
 SBIN ?= /usr/local/sbin
 CNITOOL_VERSION := v1.3.0
-PLUGINS := osvc-ipam osvc-bridge
+PLUGINS := osvc-ipam osvc-bridge osvc-portmap
 
 # Program and the Debian package it is in: what the tests and the demo run.
 NEEDS := podman:podman containerd:containerd ctr:containerd runc:runc conmon:conmon nft:nftables ip:iproute2 \
   ping:iputils-ping strace:strace jq:jq iptables:iptables pgrep:procps unshare:util-linux xargs:findutils \
   /usr/bin/time:time /bin/busybox:busybox-static /usr/lib/cni/bridge:containernetworking-plugins \
-  tcpdump:tcpdump tar:tar
+  tcpdump:tcpdump tar:tar qemu-system-x86_64:qemu-system-x86 setpriv:util-linux wg:wireguard-tools
 MISSING = $(shell PATH=$$PATH:/usr/sbin:/sbin; for need in $(NEEDS); do \
   command -v "$${need%%:*}" >/dev/null 2>&1 || echo "$${need##*:}"; done | sort -u)
 
 export OSVC_BIN := $(BIN)
 export OSVC_TOOLS := $(TOOLS)
 export OSVC_REPORT := $(REPORT)
+export OSVC_VM := $(VM)
 
 .PHONY: help
 help: ## list the targets
@@ -54,12 +56,19 @@ $(TOOLS)/cnitool:
 	@command -v go >/dev/null || { echo "go is missing: cnitool is built with it (apt-get install golang)" >&2; exit 1; }
 	GOBIN=$(TOOLS) go install github.com/containernetworking/cni/cnitool@$(CNITOOL_VERSION)
 
+.PHONY: kernel
+kernel: $(VM) ## unpack Debian's cloud kernel, which the tests boot in qemu, into target/vm/
+
+$(VM): | deps
+	$(SUDO) apt-get update -q
+	integration/vm/fetch-kernel $@
+
 .PHONY: demo
 demo: deps build ## show it: stable addresses with podman, in namespaces of its own
 	$(SUDO) integration/demo.sh $(BIN)
 
 .PHONY: test
-test: deps build cnitool ## run all tests, with real runtimes, in namespaces of their own
+test: deps build cnitool kernel ## run all tests, with real runtimes, in namespaces of their own
 	@mkdir -p $(dir $(REPORT)); : > $(REPORT)
 	@if [ "$$(id -u)" -ne 0 ]; then echo "the tests make namespaces: run \`sudo -E make test\`" >&2; exit 1; fi
 	cargo test --workspace --no-fail-fast || { rc=$$?; $(MAKE) -s report; exit $$rc; }

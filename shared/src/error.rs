@@ -1,6 +1,6 @@
 //! Every error of the crate, with the code that the CNI specification gives it.
 
-use crate::{firewall, ipam, netlink, network, protocol};
+use crate::{firewall, ipam, netlink, network, portmap, protocol};
 
 /// Error codes of the CNI specification 1.1.0, section "Error", and libcni's `ErrInvalidNetNS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,9 @@ pub enum Error {
     /// nftables.
     #[error(transparent)]
     Firewall(#[from] firewall::Error),
+    /// Host ports.
+    #[error(transparent)]
+    Portmap(#[from] portmap::Error),
     /// The kernel's answer to a netlink request.
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
@@ -65,6 +68,7 @@ impl Error {
             Self::Ipam(error) => error.code() as u32,
             Self::Network(error) => error.code() as u32,
             Self::Firewall(error) => error.code() as u32,
+            Self::Portmap(error) => error.code() as u32,
             Self::Netlink(_) => Code::Io as u32,
             Self::Several(errors) => errors.first().map_or(Code::Io as u32, Self::code),
         }

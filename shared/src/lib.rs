@@ -14,6 +14,7 @@ pub mod lock;
 pub mod netlink;
 pub mod network;
 pub mod plugin;
+pub mod portmap;
 pub mod protocol;
 pub mod route;
 

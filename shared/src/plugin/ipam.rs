@@ -11,7 +11,7 @@ use crate::ipam::requested::Requested;
 use crate::ipam::{self, Lease, Request};
 use crate::netlink::netns::{Netns, NetnsId};
 use crate::protocol::{Call, CniResult, Ip, Plugin, ValidAttachments};
-use crate::{Attachment, Error};
+use crate::{Attachment, Error, portmap};
 
 /// The `osvc-ipam` plugin.
 pub struct Ipam;
@@ -79,6 +79,14 @@ pub fn allocate(
         Key::from_call(call, &attachment.container, config.key_template.as_ref()).map_err(ipam::Error::from)?;
     let request = Request { attachment: attachment.clone(), key, object, rid, netns, host_end, requested };
     let lease = ipam::add(&call.host, config, &request)?;
+    // Host ports of whoever had an address before lead to this attachment now: they go in the same step.
+    let addresses: Vec<IpAddr> = lease.addresses.iter().map(|assigned| assigned.address.addr()).collect();
+    if let Err(error) = portmap::vacate(&call.host, attachment, &addresses) {
+        if let Err(second) = lease.undo(&call.host, &call.network) {
+            tracing::error!("{second}: while undoing after: {error}");
+        }
+        return Err(error.into());
+    }
     Ok((lease, request.key))
 }
 

@@ -18,7 +18,7 @@ use crate::network::port::{self, NewPort};
 use crate::network::setup::{Setup, Site, Undone};
 use crate::network::{self, Wanted, alias};
 use crate::protocol::{Call, CniResult, Command, Interface, SpecVersion, delegate};
-use crate::{Attachment, Error, firewall, ipam as addresses};
+use crate::{Attachment, Error, firewall, ipam as addresses, portmap};
 
 /// The index of the container's interface in the result.
 const CONTAINER: u32 = 2;
@@ -174,7 +174,20 @@ impl Adding<'_> {
         if setup.is_new() || !firewall::in_place(&self.call.host, &setup.record)? {
             firewall::apply(&self.call.host)?;
         }
+        let is_new = setup.is_new();
+        self.restore_ports(is_new);
         Ok(())
+    }
+
+    /// Published ports that somebody flushed come back with whatever container starts next. No reason for it to fail.
+    fn restore_ports(&self, bridge_is_new: bool) {
+        let host = &self.call.host;
+        // A bridge that was deleted and made again has lost what lets 127.0.0.1 through. The tables first: they keep it to
+        // this host.
+        let reopen = || if bridge_is_new { portmap::reopen(host, &self.call.network) } else { Ok(()) };
+        if let Err(error) = portmap::restore(host).and_then(|_| reopen()) {
+            tracing::warn!("published ports were not looked after: {error}");
+        }
     }
 
     fn container_mac(&self, result: &CniResult) -> Mac {
