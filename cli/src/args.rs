@@ -20,7 +20,7 @@ pub struct Arguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make bridges, gateway addresses and firewall rules what the configurations ask for
+    /// Make bridges, gateway addresses, firewall rules and host ports what the configurations ask for
     ///
     /// A container's start does the same for its network. Repairs what was flushed or removed; changes nothing that is
     /// in place.
@@ -34,7 +34,7 @@ pub enum Command {
         dry_run: bool,
     },
 
-    /// Give back the addresses of containers that are gone
+    /// Give back the addresses and host ports of containers that are gone
     ///
     /// Only of those that provably are: of another boot, or whose network namespace is gone. Not needed for a range to
     /// keep working, since the dead lose their addresses when these are needed.
@@ -46,6 +46,13 @@ pub enum Command {
         /// Say what would be given back, and do nothing
         #[arg(long)]
         dry_run: bool,
+    },
+
+    /// See the host ports
+    Port {
+        /// What to do.
+        #[command(subcommand)]
+        command: PortCommand,
     },
 
     /// See the addresses
@@ -60,6 +67,22 @@ pub enum Command {
 #[derive(Debug, Subcommand)]
 pub enum IpCommand {
     /// List who has, or last had, which address
+    #[command(visible_alias = "list")]
+    Ls {
+        /// Only of this network; may be repeated [default: all]
+        #[arg(short, long, value_name = "NETWORK")]
+        network: Vec<String>,
+
+        /// How to print it
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Format,
+    },
+}
+
+/// What to do with host ports.
+#[derive(Debug, Subcommand)]
+pub enum PortCommand {
+    /// List which port of this host leads to which container
     #[command(visible_alias = "list")]
     Ls {
         /// Only of this network; may be repeated [default: all]

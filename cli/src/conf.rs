@@ -15,6 +15,9 @@ use crate::locate;
 /// Where the runtimes look.
 pub const FOLDER: &str = "/etc/cni/net.d";
 
+/// The plugin that publishes ports, whoever gave the addresses.
+pub const PORTMAP: &str = "osvc-portmap";
+
 /// More than any configuration.
 const LIMIT: u64 = 8 << 20;
 
@@ -77,9 +80,9 @@ impl Plugin {
         self.object.get("ipam")?.get("type")?.as_str()
     }
 
-    /// True if this plugin is one of this suite, or lets one of it allocate addresses.
-    pub fn is_ours(&self) -> bool {
-        self.kind.starts_with("osvc-") || self.ipam() == Some("osvc-ipam")
+    /// True if this plugin allocates addresses as this suite does, or lets osvc-ipam do it.
+    pub fn gives_addresses(&self) -> bool {
+        (self.kind.starts_with("osvc-") && self.kind != PORTMAP) || self.ipam() == Some("osvc-ipam")
     }
 }
 
@@ -192,14 +195,14 @@ mod tests {
         let definition = parse(Path::new("x.conflist"), text.as_bytes()).unwrap();
         assert_eq!((definition.name.as_str(), definition.version), ("podnet", SpecVersion::V100));
         assert_eq!(definition.plugins[1].place.to_string(), "x.conflist:5:5");
-        assert!(definition.plugins[0].is_ours() && !definition.plugins[1].is_ours());
+        assert!(definition.plugins[0].gives_addresses() && !definition.plugins[1].gives_addresses());
         let host = Host { state: "/s".into(), run: "/r".into(), boot: "b".into() };
         let call = definition.call(&definition.plugins[0], &host).unwrap();
         assert_eq!(call.config.name().unwrap().as_str(), "podnet");
         let text = br#"{"name": "one", "type": "bridge", "ipam": {"type": "osvc-ipam"}}"#;
         let definition = parse(Path::new("x.conf"), text).unwrap();
         assert_eq!((definition.plugins.len(), definition.version), (1, SpecVersion::V010));
-        assert!(definition.plugins[0].is_ours());
+        assert!(definition.plugins[0].gives_addresses());
     }
 
     #[test]

@@ -91,6 +91,16 @@ pub enum Error {
     /// A network of which only records are left.
     #[error("network {0} has records but no configuration: it cannot be set up")]
     Unconfigured(NetworkName),
+    /// Published ports that do not go with what their network's configuration says now.
+    #[error(
+        "network {network}: snat is false, but {holder} has ports on 127.0.0.1: all of the network stay as they were"
+    )]
+    Ports {
+        /// Which.
+        network: NetworkName,
+        /// Whose ports.
+        holder: String,
+    },
     /// All that concerns no network of its own.
     #[error(transparent)]
     Core(Box<osvc_cni::Error>),

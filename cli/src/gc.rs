@@ -1,10 +1,10 @@
-//! `osvc-net gc`: gives back the addresses of what is provably dead.
+//! `osvc-net gc`: gives back the addresses and host ports of what is provably dead.
 
 use std::fmt::Write;
 
 use osvc_cni::netlink::RouteSocket;
 use osvc_cni::network::port;
-use osvc_cni::{Host, ipam};
+use osvc_cni::{Host, ipam, portmap};
 
 use crate::error::Error;
 use crate::networks::Networks;
@@ -26,6 +26,24 @@ pub fn run(host: &Host, networks: Networks, names: &[String], dry_run: bool) -> 
                         text,
                         "{}: {address} of {key} (container {} {}, since {}) {done}",
                         network.name, record.container, record.ifname, record.since
+                    );
+                }
+            }
+            Err(error) => errors.push(failed(error.into())),
+        }
+        match portmap::sweep(host, Some(&network.name), None, dry_run) {
+            Ok(swept) => {
+                for record in swept {
+                    let ports: Vec<_> = record.mappings.iter().map(ToString::to_string).collect();
+                    let key = record.key.text.escape_debug();
+                    let _ = writeln!(
+                        text,
+                        "{}: host ports {} of {key} (container {} {}, since {}) {done}",
+                        network.name,
+                        ports.join(", "),
+                        record.container,
+                        record.ifname,
+                        record.since
                     );
                 }
             }

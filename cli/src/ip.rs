@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::args::Format;
 use crate::error::Error;
 use crate::networks::Networks;
-use crate::output;
+use crate::output::{self, seconds, short};
 
 /// An address and what is known of it.
 struct Row<'a> {
@@ -92,20 +92,6 @@ fn word(liveness: Liveness) -> &'static str {
         Liveness::Attached => "attached",
         Liveness::Dead => "dead",
         Liveness::Unknown => "unknown",
-    }
-}
-
-/// The first 12 digits of an id that is a hash, as the runtimes' own lists show it.
-fn short(container: &str) -> &str {
-    let is_hash = container.len() >= 32 && container.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if is_hash { &container[..12] } else { container }
-}
-
-/// A time of RFC 3339 without its fraction.
-fn seconds(since: &str) -> String {
-    match since.split_once('.') {
-        Some((seconds, _)) => format!("{seconds}Z"),
-        None => since.to_owned(),
     }
 }
 

@@ -9,13 +9,14 @@ mod locate;
 mod nearest;
 mod networks;
 mod output;
+mod port;
 mod setup;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Arguments, Command, IpCommand};
+use args::{Arguments, Command, IpCommand, PortCommand};
 use error::Error;
 use networks::Networks;
 
@@ -39,6 +40,7 @@ fn run(arguments: &Arguments) -> Result<(), Vec<Error>> {
     match &arguments.command {
         Command::Setup { networks: names, dry_run } => setup::run(&host, networks, names, *dry_run),
         Command::Gc { networks: names, dry_run } => gc::run(&host, networks, names, *dry_run),
+        Command::Port { command: PortCommand::Ls { network, output } } => port::list(&host, networks, network, *output),
         Command::Ip { command: IpCommand::Ls { network, output } } => ip::list(&host, networks, network, *output),
     }
 }

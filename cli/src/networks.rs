@@ -5,7 +5,7 @@ use std::path::Path;
 
 use osvc_cni::ipam::config::Folders;
 use osvc_cni::network::NetworkRecord;
-use osvc_cni::{Host, NetworkName};
+use osvc_cni::{Host, NetworkName, portmap};
 
 use crate::conf::{self, Definition, FOLDER};
 use crate::error::Error;
@@ -46,7 +46,12 @@ impl Networks {
             known.insert(network.name.to_string(), network);
         }
         let recorded = NetworkRecord::all(host)?.into_iter().map(|record| record.name);
-        for name in recorded.chain(folders(&host.state.join("ipam"))?).chain(folders(&host.state.join("folders"))?) {
+        for name in portmap::networks(host)
+            .into_iter()
+            .chain(recorded)
+            .chain(folders(&host.state.join("ipam"))?)
+            .chain(folders(&host.state.join("folders"))?)
+        {
             known.entry(name.to_string()).or_insert(Network { name, definition: None });
         }
         Ok(Self { known, faults })
@@ -81,7 +86,7 @@ impl Network {
     /// The folders of its addresses by its configuration.
     pub fn address_folders(&self, host: &Host) -> Option<Folders> {
         let definition = self.definition.as_ref()?;
-        let plugin = definition.plugins.iter().find(|plugin| plugin.is_ours())?;
+        let plugin = definition.plugins.iter().find(|plugin| plugin.gives_addresses())?;
         definition.call(plugin, host).ok().map(|call| Folders::of_call(&call))
     }
 }

@@ -56,6 +56,20 @@ fn printable(text: &str) -> String {
     })
 }
 
+/// The first 12 digits of an id that is a hash, as the runtimes' own lists show it.
+pub fn short(container: &str) -> &str {
+    let is_hash = container.len() >= 32 && container.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_hash { &container[..12] } else { container }
+}
+
+/// A time of RFC 3339 without its fraction.
+pub fn seconds(since: &str) -> String {
+    match since.split_once('.') {
+        Some((seconds, _)) => format!("{seconds}Z"),
+        None => since.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

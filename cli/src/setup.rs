@@ -7,8 +7,11 @@ use osvc_cni::netlink::netns::host_id;
 use osvc_cni::network::NetworkRecord;
 use osvc_cni::network::setup::{Site, Wanted};
 use osvc_cni::plugin::bridge;
+use osvc_cni::portmap::config::Options;
+use osvc_cni::portmap::{self, Mended, Reconfigured};
 use osvc_cni::{Host, firewall};
 
+use crate::conf::PORTMAP;
 use crate::error::Error;
 use crate::networks::{Network, Networks};
 use crate::output;
@@ -26,6 +29,7 @@ pub fn run(host: &Host, networks: Networks, names: &[String], dry_run: bool) -> 
             }
             // Somebody else's network, which was not asked for by name.
             Ok(None) if names.is_empty() => {}
+            Ok(None) if publishes(network) => {}
             Ok(None) => errors.push(match &network.definition {
                 Some(definition) => Error::NotOurs { file: definition.file.clone(), network: network.name.clone() },
                 None => Error::Unconfigured(network.name.clone()),
@@ -46,8 +50,64 @@ pub fn run(host: &Host, networks: Networks, names: &[String], dry_run: bool) -> 
             Err(error) => errors.push(error.into()),
         }
     }
+    let (lines, found) = ports(host, &chosen, dry_run);
+    text += &lines;
+    errors.extend(found);
     errors.extend(output::print(&text).err());
     if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// Host ports of all networks, which are one ruleset too, with what the configurations of these say of them now.
+fn ports(host: &Host, networks: &[Network], dry_run: bool) -> (String, Vec<Error>) {
+    let (mut text, mut errors) = (String::new(), Vec::new());
+    for network in networks {
+        match reconfigure(host, network, dry_run) {
+            Ok(Reconfigured { changed, refused }) => {
+                if changed > 0 {
+                    let done = if dry_run { "would be" } else { "were" };
+                    let _ = writeln!(text, "{}: host ports of {changed} containers {done} reconfigured", network.name);
+                }
+                errors.extend(refused.into_iter().map(|holder| Error::Ports { network: network.name.clone(), holder }));
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    match portmap::mend(host, dry_run).map_err(osvc_cni::Error::from) {
+        Ok(Mended { ports: 0, .. }) => {}
+        Ok(found) if found.is_whole() => {
+            let _ = writeln!(text, "host ports: in place, {} published", found.ports);
+        }
+        Ok(found) => {
+            let what = match found.rules {
+                true => "their tables".to_owned(),
+                false => format!("{} elements", found.wrong),
+            };
+            let done = if dry_run { "would be" } else { "were" };
+            let _ = writeln!(text, "host ports: {what} {done} put back, {} published", found.ports);
+        }
+        Err(error) => errors.push(error.into()),
+    }
+    (text, errors)
+}
+
+/// Gives a network's published ports the options that its configuration has now.
+fn reconfigure(host: &Host, network: &Network, dry_run: bool) -> Result<Reconfigured, Error> {
+    let Some(definition) = &network.definition else { return Ok(Reconfigured::default()) };
+    let Some(plugin) = definition.plugins.iter().find(|plugin| plugin.kind == PORTMAP) else {
+        return Ok(Reconfigured::default());
+    };
+    let options = definition
+        .call(plugin, host)
+        .and_then(|call| Options::from_call(&call).map_err(|error| osvc_cni::Error::from(portmap::Error::from(error))));
+    let misconfigured =
+        |source| Error::Config { place: plugin.place.clone(), network: network.name.clone(), source: Box::new(source) };
+    let options = options.map_err(misconfigured)?;
+    Ok(portmap::reconfigure(host, &network.name, &options, dry_run).map_err(osvc_cni::Error::from)?)
+}
+
+/// True if another plugin sets the network up, and ours publishes its ports.
+fn publishes(network: &Network) -> bool {
+    network.definition.iter().flat_map(|definition| &definition.plugins).any(|plugin| plugin.kind == PORTMAP)
 }
 
 /// What a network was found to be.
