@@ -99,6 +99,19 @@ impl Sandbox {
         serde_json::from_str(&text).unwrap_or(Value::Null)
     }
 
+    /// The records of host ports, and the links `by-port/tcp-8080.0 -> TAG`.
+    pub fn port_records(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for folder in ["attachments", "by-port", "by-address"] {
+            let inside = format!("/var/lib/cni/osvc/ports/{folder}");
+            for name in self.list(&inside) {
+                let target = std::fs::read_link(self.path(&format!("{inside}/{name}"))).unwrap_or_default();
+                found.insert(format!("{folder}/{name} -> {}", target.display()));
+            }
+        }
+        found
+    }
+
     /// Everything that a DEL has to have cleaned up.
     #[track_caller]
     pub fn leftovers(&self) -> Leftovers {
@@ -113,6 +126,7 @@ impl Sandbox {
         Leftovers {
             links: self.links(),
             held: held.collect(),
+            ports: self.port_records(),
             files: temporary.stdout.lines().map(str::to_owned).collect(),
             mounts: self.sh("awk '{print $5}' /proc/self/mountinfo | sort").ok(),
             ruleset: self.ruleset(),
@@ -127,6 +141,8 @@ pub struct Leftovers {
     pub links: BTreeSet<String>,
     /// Held addresses of all networks of ours.
     pub held: BTreeSet<String>,
+    /// Records of host ports and the links to them.
+    pub ports: BTreeSet<String>,
     /// Temporary files, and host-local's address files.
     pub files: BTreeSet<String>,
     /// Mount points.
@@ -142,6 +158,7 @@ impl Leftovers {
     pub fn assert_same_as(&self, before: &Self, after_what: &str) {
         assert_eq!(self.links, before.links, "devices after {after_what}");
         assert_eq!(self.held, before.held, "held addresses after {after_what}");
+        assert_eq!(self.ports, before.ports, "records of host ports after {after_what}");
         assert_eq!(self.files, before.files, "files after {after_what}");
         assert_eq!(self.mounts, before.mounts, "mounts after {after_what}");
         assert_eq!(self.ruleset, before.ruleset, "ruleset after {after_what}");

@@ -6,16 +6,25 @@
 // A harness speaks by panicking, with a sentence; its output is for people.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+mod chain;
 mod command;
 pub mod containerd;
+pub mod fault;
 mod inspect;
 mod plugin;
 pub mod podman;
 pub mod report;
 mod sandbox;
+mod talk;
 pub mod trace;
+mod vm;
+mod within;
 
+pub use chain::{Container, Network, port, port_on};
 pub use command::Output;
 pub use inspect::{Leftovers, addresses_of, container_mac, gateway_of};
 pub use plugin::{Family, Plugin, Reply, VERSIONS};
 pub use sandbox::{Netns, Sandbox};
+pub use talk::Flow;
+pub use vm::Vm;
+pub use within::{Answer, Datagrams, Server};

@@ -37,6 +37,14 @@ impl Family {
         }
     }
 
+    /// The port mapping plugin.
+    pub fn portmap(self) -> &'static str {
+        match self {
+            Self::Osvc => "osvc-portmap",
+            Self::Reference => "portmap",
+        }
+    }
+
     /// The versions of the specification it speaks.
     pub fn versions(self) -> &'static [&'static str] {
         match self {
@@ -188,6 +196,15 @@ impl Plugin<'_> {
     #[must_use]
     pub fn with(mut self, key: &str, value: Value) -> Self {
         self.config[key] = value;
+        self
+    }
+
+    /// The same without one key of the configuration.
+    #[must_use]
+    pub fn without(mut self, key: &str) -> Self {
+        if let Value::Object(keys) = &mut self.config {
+            keys.shift_remove(key);
+        }
         self
     }
 

@@ -7,13 +7,17 @@ use std::path::PathBuf;
 pub fn ran(with: &str, what: &str) {
     let line = format!("{with}: {what}\n");
     print!("{line}");
-    let path = std::env::var_os("OSVC_REPORT")
-        .map_or_else(|| crate::sandbox::workspace().join("target/integration-report"), PathBuf::from);
     // One write of less than a page in append mode: lines of parallel tests do not mix.
-    let written = std::fs::OpenOptions::new().create(true).append(true).open(&path);
+    let written = std::fs::OpenOptions::new().create(true).append(true).open(path());
     if let Ok(mut file) = written {
         let _ = file.write_all(line.as_bytes());
     }
+}
+
+/// Where it is noted.
+pub(crate) fn path() -> PathBuf {
+    let default = || crate::sandbox::workspace().join("target/integration-report");
+    std::env::var_os("OSVC_REPORT").map_or_else(default, PathBuf::from)
 }
 
 /// The running kernel.

@@ -16,6 +16,11 @@ const ROUNDS: usize = 101;
 /// As many addresses are held in the row that says so.
 const HELD: usize = 60_000;
 
+/// As many ports are in place in the row that says so.
+const PORTS: usize = 1000;
+/// As many ports are published by one ADD in the row that says so.
+const AT_ONCE: usize = 5000;
+
 fn ipam(family: Family) -> Value {
     json!({"cniVersion": "1.0.0", "name": "bench", "type": family.bridge(), "ipam": {"type": family.ipam(), "subnet": "10.0.0.0/8"}})
 }
@@ -27,6 +32,28 @@ fn bridge(family: Family) -> Value {
     json!({"cniVersion": "1.0.0", "name": "bench", "type": "bridge", "bridge": "cni9", "isDefaultGateway": true, "ipMasq": true,
         "ipam": {"type": "host-local", "subnet": "10.9.0.0/16"}})
 }
+
+/// A chained plugin gets the result of the one before it: a container that nobody asks is enough.
+fn portmap(family: Family, ports: &str) -> Value {
+    let ports: Value = serde_json::from_str(ports).unwrap();
+    json!({"cniVersion": "1.0.0", "name": "bench", "type": family.portmap(), "runtimeConfig": {"portMappings": ports},
+        "prevResult": {"cniVersion": "1.0.0", "interfaces": [{"name": "eth0", "sandbox": "/run/netns/pod"}],
+            "ips": [{"address": "10.9.0.2/16", "interface": 0}]}})
+}
+
+fn one_port() -> &'static str {
+    r#"[{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]"#
+}
+
+/// As many ports, from 10000 on.
+fn many_ports(count: usize) -> String {
+    let ports = (10_000..10_000 + count)
+        .map(|port| json!({"hostPort": port, "containerPort": 80, "protocol": "tcp"}).to_string());
+    format!("[{}]", ports.collect::<Vec<_>>().join(","))
+}
+
+/// The device that leads to the container of [`portmap`].
+const LEADS_THERE: &str = "ip link add cni9 type bridge; ip addr add 10.9.0.1/16 dev cni9; ip link set cni9 up";
 
 /// Where things lie in the sandbox.
 const INSIDE: &str = "/run/bench";
@@ -42,9 +69,25 @@ fn bring(sandbox: &Sandbox, program: &Path, name: &str) -> String {
 /// Medians of ADD and DEL in milliseconds, after `prepare` has run in the sandbox. A `program` in place of the plugin is
 /// started as the plugin would be.
 fn measure(plugin: &str, program: Option<&Path>, config: &Value, rounds: usize, prepare: &str) -> [f64; 2] {
+    measure_beside(plugin, program, config, rounds, prepare, None)
+}
+
+/// The same beside another container's call with `other`.
+fn measure_beside(
+    plugin: &str,
+    program: Option<&Path>,
+    config: &Value,
+    rounds: usize,
+    prepare: &str,
+    other: Option<&Value>,
+) -> [f64; 2] {
     let sandbox = Sandbox::new();
     sandbox.netns("pod");
     sandbox.sh(prepare).ok();
+    if let Some(config) = other {
+        let netns = sandbox.netns("other");
+        sandbox.plugin(plugin).container("other").netns(&netns).named("other").config(config.clone()).add();
+    }
     let _ = sandbox.plugin(plugin);
     sandbox.write(CONFIG, &config.to_string());
     let path = program.map_or_else(|| format!("/opt/cni/bin/{plugin}"), |path| bring(&sandbox, path, "program"));
@@ -174,4 +217,39 @@ fn all() {
     let (reference, osvc) = (of_bridge(theirs), of_bridge(ours));
     row("bridge ADD, masqueraded (floor: the same from `ip -batch`)", reference[0], osvc[0], kernel[0]);
     row("bridge DEL, masqueraded (floor: `ip link del`)", reference[1], osvc[1], kernel[1]);
+    ports(idle);
+}
+
+/// The floor of the first rows is a program that does nothing.
+fn ports(idle: [f64; 2]) {
+    let (theirs, ours) = (Family::Reference, Family::Osvc);
+    let held = many_ports(PORTS);
+    let one = |family: Family, rounds, beside: bool| {
+        let other = beside.then(|| {
+            let mut config = portmap(family, &held);
+            config["prevResult"]["interfaces"][0]["sandbox"] = json!("/run/netns/other");
+            config["prevResult"]["ips"][0]["address"] = json!("10.9.0.3/16");
+            config
+        });
+        let config = portmap(family, one_port());
+        measure_beside(family.portmap(), None, &config, rounds, LEADS_THERE, other.as_ref())
+    };
+    let (reference, osvc) = (one(theirs, ROUNDS, false), one(ours, ROUNDS, false));
+    row("portmap ADD, one port (floor: a C program that does nothing)", reference[0], osvc[0], idle[0]);
+    row("portmap DEL, one port (floor: the same)", reference[1], osvc[1], idle[1]);
+    let (reference, beside) = (one(theirs, 11, true), one(ours, ROUNDS, true));
+    row("portmap ADD, 1000 ports in place (floor: ours with none)", reference[0], beside[0], osvc[0]);
+    row("portmap DEL, 1000 ports in place (floor: ours with none)", reference[1], beside[1], osvc[1]);
+    let all = |family: Family, rounds| {
+        let config = portmap(family, &many_ports(AT_ONCE));
+        measure(family.portmap(), None, &config, rounds, LEADS_THERE)
+    };
+    let at_once = all(ours, 11);
+    // The reference starts a program for each rule: minutes, and not what anybody waits for.
+    for (what, time, floor) in [("ADD", at_once[0], osvc[0]), ("DEL", at_once[1], osvc[1])] {
+        println!(
+            "| portmap {what}, 5000 ports at once (floor: ours with one) | – | {time:.2} | – | {floor:.2} | {:.2}× |",
+            time / floor
+        );
+    }
 }

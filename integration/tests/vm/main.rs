@@ -1,0 +1,9 @@
+//! Tests that need another kernel than the running one: Debian's, in a VM. The same code is run there; and the VM itself
+//! is tested here.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod harness;
+mod portmap;
+
+/// Servers and clients.
+const TALK: &str = env!("CARGO_BIN_EXE_talk");
