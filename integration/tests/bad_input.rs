@@ -274,6 +274,70 @@ fn p13_a_missing_nft() {
     works(&sandbox, bridge());
 }
 
+/// A chained plugin: the container is on the network already.
+fn portmap(sandbox: &Sandbox) -> Plugin<'_> {
+    let ports = json!({"portMappings": [{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]});
+    let config = json!({"cniVersion": "1.1.0", "name": "net1", "type": "osvc-portmap", "runtimeConfig": ports});
+    let attached = call(sandbox, bridge()).add();
+    let call = sandbox.plugin("osvc-portmap").config(config).netns_path("/run/netns/pod").named("web");
+    call.with("prevResult", attached)
+}
+
+#[test]
+fn p13_ports_on_a_state_folder_that_is_read_only_or_full() {
+    let sandbox = Sandbox::new();
+    sandbox.netns("pod");
+    let call = portmap(&sandbox);
+    call.add();
+    call.del();
+    for (on, off) in [
+        ("mount --bind /var/lib/cni /var/lib/cni && mount -o remount,bind,ro /var/lib/cni", "umount /var/lib/cni"),
+        (
+            "cp -a /var/lib/cni /run/copy && mount -t tmpfs -o size=1m tmpfs /var/lib/cni && cp -a /run/copy/. /var/lib/cni/ && \
+             (dd if=/dev/zero of=/var/lib/cni/fill bs=4k 2>/dev/null; true)",
+            "umount /var/lib/cni",
+        ),
+    ] {
+        sandbox.sh(on).ok();
+        refused(&sandbox, &call, &[5, 11], &["/var/lib/cni"]);
+        if on.contains("ro ") {
+            let (code, message) = call.call("STATUS").error();
+            assert!(code == 50 && message.contains("/var/lib/cni"), "{code} {message}");
+        }
+        sandbox.sh(off).ok();
+        call.add();
+        call.del();
+    }
+    call.add();
+    sandbox.sh("mount --bind /var/lib/cni /var/lib/cni && mount -o remount,bind,ro /var/lib/cni").ok();
+    let (code, message) = call.call("DEL").error();
+    assert!(code == 5 && message.contains("/var/lib/cni"), "p17: to be tried again: {code} {message}");
+    assert!(!message.contains("not found"), "go-cni would swallow it: {message}");
+    sandbox.sh("umount /var/lib/cni").ok();
+    call.del();
+    assert!(sandbox.port_records().is_empty() && !sandbox.ruleset().contains("tcp . 8080"));
+}
+
+#[test]
+fn p13_ports_without_nft() {
+    let sandbox = Sandbox::new();
+    sandbox.netns("pod");
+    let call = portmap(&sandbox);
+    sandbox
+        .sh("set -e; mkdir -p /run/o/up /run/o/work; mkdir -p /run/nft; cp $(command -v nft) /run/nft/
+            mount -t overlay overlay -o lowerdir=/usr/sbin,upperdir=/run/o/up,workdir=/run/o/work /usr/sbin; rm /usr/sbin/nft")
+        .ok();
+    let (code, message) = call.add_fails();
+    assert!(matches!(code, 5 | 50) && message.contains("nft"), "{code} {message}");
+    assert!(sandbox.port_records().is_empty(), "undone: {:?}", sandbox.port_records());
+    let (code, message) = call.call("STATUS").error();
+    assert!(code == 50 && message.contains("nft"), "{code} {message}");
+    sandbox.sh("umount /usr/sbin").ok();
+    call.call("STATUS").done();
+    call.add();
+    call.del();
+}
+
 #[test]
 fn a_record_of_a_later_version_stops_its_own_network_only() {
     let sandbox = Sandbox::new();

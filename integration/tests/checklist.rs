@@ -12,7 +12,7 @@ fn bridge() -> Value {
 fn p1_version_answers_with_dummy_environment_and_touches_nothing() {
     let sandbox = Sandbox::new();
     sandbox.sh("mount -o remount,ro /var/lib").ok();
-    for plugin in ["osvc-ipam", "osvc-bridge"] {
+    for plugin in ["osvc-ipam", "osvc-bridge", "osvc-portmap"] {
         let reply = sandbox
             .plugin(plugin)
             .config(json!({"cniVersion": "0.3.0"}))
@@ -31,7 +31,7 @@ fn p1_version_answers_with_dummy_environment_and_touches_nothing() {
 #[test]
 fn p2_without_a_command_it_says_what_it_is() {
     let sandbox = Sandbox::new();
-    for plugin in ["osvc-ipam", "osvc-bridge"] {
+    for plugin in ["osvc-ipam", "osvc-bridge", "osvc-portmap"] {
         let output = sandbox.run(&[&format!("/opt/cni/bin/{plugin}")]);
         assert!(output.rc == 0 && output.stdout.is_empty(), "{output}");
         assert!(output.stderr.starts_with(&format!("CNI {plugin} plugin v")), "{output}");

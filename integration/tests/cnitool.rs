@@ -167,6 +167,109 @@ fn conventions_arguments_and_capabilities_reach_the_plugins() {
     noted("capability ips and mac, CNI_ARGS");
 }
 
+/// What containerd and nerdctl pass on: go-cni's spelling.
+const PORTS: &str = r#"{"portMappings":[{"HostPort":8080,"ContainerPort":80,"Protocol":"tcp","HostIP":""},
+    {"HostPort":5353,"ContainerPort":53,"Protocol":"udp","HostIP":"127.0.0.1"}]}"#;
+
+fn with_ports(version: &str, keys: Value) -> Value {
+    let mut portmap = json!({"type": "osvc-portmap", "capabilities": {"portMappings": true}});
+    for (key, value) in keys.as_object().unwrap() {
+        portmap[key] = value.clone();
+    }
+    json!({"cniVersion": version, "name": "net1", "plugins": [one_line(), portmap]})
+}
+
+fn with_caps(sandbox: &Sandbox, caps: &str, words: &str) -> Output {
+    sandbox.sh(&format!("CAP_ARGS='{caps}' CNI_PATH=/opt/cni/bin cnitool {words}"))
+}
+
+#[test]
+fn ports_as_containerd_and_nerdctl_pass_them() {
+    for version in ["0.4.0", "1.0.0", "1.1.0"] {
+        let sandbox = machine(&with_ports(version, json!({})));
+        let outside = sandbox.outside();
+        let pod = sandbox.netns("pod");
+        let server = sandbox.answer(&pod.path, 80, "pod");
+        let udp = sandbox.answer_udp(&pod.path, 53, "pod");
+        let blank = with_caps(&sandbox, PORTS, "check net1 /run/netns/pod");
+        assert!(blank.rc != 0, "{version}: nothing is there to be checked: {blank}");
+        let result = with_caps(&sandbox, PORTS, "add net1 /run/netns/pod").ok();
+        let result: Value = serde_json::from_str(&result).unwrap();
+        assert_eq!(result["cniVersion"], version);
+        assert_eq!(sandbox.addresses_in(&pod, "eth0"), addresses_of(&result), "{version}: the bridge's result");
+        for to in ["192.0.2.2:8080", "[2001:db8:ffff::2]:8080"] {
+            let answer =
+                sandbox.connect_to(Some(&outside.path), to).unwrap_or_else(|| panic!("{version}: {to} is silent"));
+            assert_eq!(answer.server, "pod", "{version}: {to}");
+        }
+        assert!(sandbox.datagrams(None, "127.0.0.1:5353").ask().is_some(), "{version}: HostIP is heeded");
+        assert!(
+            sandbox.datagrams(Some(&outside.path), "192.0.2.2:5353").ask().is_none(),
+            "{version}: HostIP is heeded"
+        );
+        with_caps(&sandbox, PORTS, "check net1 /run/netns/pod").ok();
+        if version == "1.1.0" {
+            cnitool(&sandbox, "status net1 x").ok();
+        }
+        sandbox.sh("nft 'delete element ip6 osvc-cni-portmap any { tcp . 8080 }'").ok();
+        let message = with_caps(&sandbox, PORTS, "check net1 /run/netns/pod").failed();
+        assert!(message.contains("8080"), "{version}: the missing mapping is named: {message}");
+        // The cache of libcni has the ports, or it is lost with everything else: DEL needs nothing.
+        if version != "0.4.0" {
+            sandbox.sh("rm -rf /var/lib/cni/results").ok();
+        }
+        cnitool(&sandbox, "del net1 /run/netns/pod").ok();
+        cnitool(&sandbox, "del net1 /run/netns/pod").ok();
+        assert_eq!(sandbox.port_records(), [].into(), "{version}: records after DEL");
+        let (tcp, udp_answer) =
+            (sandbox.connect_to(None, "127.0.0.1:8080"), sandbox.datagrams(None, "127.0.0.1:5353").ask());
+        assert_eq!((tcp, udp_answer), (None, None), "{version}: nothing answers after DEL");
+        drop((server, udp));
+    }
+    noted("HostPort, ContainerPort, Protocol, HostIP: ADD, CHECK, DEL in 0.4.0, 1.0.0, 1.1.0, STATUS in 1.1.0");
+}
+
+#[test]
+fn gc_takes_the_ports_of_the_dead_and_leaves_the_living_s() {
+    let sandbox = machine(&with_ports("1.1.0", json!({})));
+    let caps = |port: u16| format!(r#"{{"portMappings":[{{"HostPort":{port},"ContainerPort":80,"Protocol":"tcp"}}]}}"#);
+    let living = sandbox.netns("alive");
+    let server = sandbox.answer(&living.path, 80, "alive");
+    sandbox.netns("dead");
+    for (name, port) in [("alive", 8081), ("dead", 8082)] {
+        with_caps(&sandbox, &caps(port), &format!("add net1 /run/netns/{name}")).ok();
+    }
+    sandbox.ip("netns del dead");
+    sandbox.wait_for("the pair of the dead is gone", "[ $(ip -o link | grep -c ': ov') = 1 ]");
+    sandbox.sh("rm -rf /var/lib/cni/results").ok();
+    cnitool(&sandbox, "gc net1 x").ok();
+    let left: Vec<String> = sandbox.port_records().into_iter().collect();
+    assert!(left.iter().any(|name| name.contains("tcp-8081")), "{left:?}");
+    assert!(!left.iter().any(|name| name.contains("tcp-8082")), "{left:?}");
+    let ruleset = sandbox.ruleset();
+    assert!(ruleset.contains("tcp . 8081") && !ruleset.contains("tcp . 8082"), "{ruleset}");
+    assert_eq!(sandbox.connect_to(None, "127.0.0.1:8081").expect("the living one answers").server, "alive");
+    drop(server);
+    noted("GC of host ports");
+}
+
+#[test]
+fn status_fails_when_ports_could_not_be_published() {
+    let sandbox = machine(&with_ports("1.1.0", json!({})));
+    cnitool(&sandbox, "status net1 x").ok();
+    for keys in [json!({"backend": "iptables"}), json!({"allowFrom": ["banana"]}), json!({"markMasqBit": 32})] {
+        sandbox.write("/etc/cni/net.d/10-net1.conflist", &with_ports("1.1.0", keys.clone()).to_string());
+        let name = keys.as_object().unwrap().keys().next().unwrap().clone();
+        let message = cnitool(&sandbox, "status net1 x").failed();
+        assert!(message.contains(&name) || message.contains("MasqMarkBit"), "{name}: {message}");
+    }
+    sandbox.write("/etc/cni/net.d/10-net1.conflist", &with_ports("1.1.0", json!({})).to_string());
+    sandbox.sh("mount --bind /var/lib/cni /var/lib/cni && mount -o remount,bind,ro /var/lib/cni").ok();
+    let message = cnitool(&sandbox, "status net1 x").failed();
+    assert!(message.contains("/var/lib/cni"), "{message}");
+    noted("STATUS of osvc-portmap");
+}
+
 /// Every conflist that the repository ships is loaded and run as it is.
 #[test]
 fn every_example_works() {

@@ -1,45 +1,9 @@
 //! Death and errors at every system call of ADD and DEL: the runtime's next step works, and then nothing is left.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use integration::trace::{self, SystemCall};
-use integration::{Leftovers, Netns, Plugin, Sandbox, addresses_of, report};
+use integration::fault::Bench;
+use integration::{Sandbox, addresses_of, report, trace};
 use serde_json::{Value, json};
-
-/// Calls that can fail for a reason outside the plugin.
-const FALLIBLE: [&str; 32] = [
-    "open",
-    "openat",
-    "read",
-    "pread64",
-    "write",
-    "writev",
-    "rename",
-    "renameat",
-    "renameat2",
-    "link",
-    "linkat",
-    "mkdir",
-    "mkdirat",
-    "symlink",
-    "symlinkat",
-    "unlink",
-    "unlinkat",
-    "fsync",
-    "fdatasync",
-    "flock",
-    "fcntl",
-    "getdents64",
-    "socket",
-    "bind",
-    "sendto",
-    "sendmsg",
-    "recvfrom",
-    "recvmsg",
-    "setns",
-    "ioctl",
-    "ftruncate",
-    "newfstatat",
-];
 
 fn bridge() -> (&'static str, Value) {
     (
@@ -53,104 +17,22 @@ fn ipam() -> (&'static str, Value) {
     ("osvc-ipam", json!({"cniVersion": "1.0.0", "name": "net1", "type": "osvc-bridge", "ipam": keys}))
 }
 
-/// A machine on which the network is in place, a call for one container, and what may be left.
-struct Bench<'a> {
-    sandbox: &'a Sandbox,
-    call: Plugin<'a>,
-    netns: Netns,
-    address: Vec<String>,
-    before: Leftovers,
-}
-
-impl<'a> Bench<'a> {
-    fn new(sandbox: &'a Sandbox, (name, config): (&str, Value)) -> Self {
-        let netns = sandbox.netns("pod");
-        let call = sandbox.plugin(name).config(config).container("id-1").netns(&netns).named("web");
-        // Another container lives on the network all the time.
-        let other = sandbox.netns("other");
-        call.clone().container("other").netns(&other).named("other").add();
-        let address = addresses_of(&call.add());
-        call.del();
-        Self { sandbox, before: sandbox.leftovers(), call, netns, address }
-    }
-
-    #[track_caller]
-    fn nothing_left(&self, what: &str) {
-        self.sandbox.leftovers().assert_same_as(&self.before, what);
-        assert!(!self.sandbox.links_in(&self.netns).contains("eth0"), "eth0 is in the container after {what}");
-    }
-
-    /// The runtime's next step: DEL, then ADD, then the container's end.
-    fn next_steps(&self, what: &str) {
-        self.call.del();
-        self.nothing_left(&format!("{what}, then DEL"));
-        assert_eq!(addresses_of(&self.call.add()), self.address, "the same address after {what}");
-        self.call.del();
-        self.nothing_left(&format!("{what}, then DEL, ADD, DEL"));
-    }
-
-    fn faulty(&self, verb: &str, call: &SystemCall, fault: &str) -> integration::Reply {
-        let words = trace::inject(call, fault);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        self.call.clone().through(&words).call(verb)
-    }
-
-    fn trace(&self, verb: &str) -> Vec<SystemCall> {
-        if verb == "DEL" {
-            self.call.add();
-        }
-        let calls = trace::system_calls(self.sandbox, &self.call, verb);
-        self.call.del();
-        calls
-    }
-}
-
-fn killed_everywhere(verb: &str, (name, config): (&str, Value)) {
+/// The network is in place, and another container lives on it all the time.
+fn on_a_network((name, config): (&str, Value), run: impl FnOnce(&Bench<'_>, &str)) {
     let sandbox = Sandbox::new();
-    let bench = Bench::new(&sandbox, (name, config));
-    let calls = bench.trace(verb);
-    let mut killed = 0;
-    for call in &calls {
-        if verb == "DEL" {
-            bench.call.add();
-        }
-        killed += usize::from(bench.faulty(verb, call, "signal=SIGKILL").output.rc != 0);
-        bench.next_steps(&format!("{verb} of {name} killed at {call}"));
-    }
-    // A run or two may need a call less than the traced one: a queue file that is there by then.
-    assert!(killed * 20 >= calls.len() * 19, "only {killed} of {} runs were killed", calls.len());
-    report::ran("strace --inject", &format!("SIGKILL at each of {killed} system calls of {name} {verb}"));
+    let netns = sandbox.netns("pod");
+    let call = sandbox.plugin(name).config(config).container("id-1").netns(&netns).named("web");
+    let other = sandbox.netns("other");
+    call.clone().container("other").netns(&other).named("other").add();
+    run(&Bench::new(&sandbox, call, &netns), name);
 }
 
-fn errors_everywhere(verb: &str, (name, config): (&str, Value)) {
-    let sandbox = Sandbox::new();
-    let bench = Bench::new(&sandbox, (name, config));
-    let mut calls = bench.trace(verb);
-    calls.retain(|call| FALLIBLE.contains(&call.name.as_str()));
-    for call in &calls {
-        for error in ["ENOSPC", "EIO", "EACCES"] {
-            if verb == "DEL" {
-                bench.call.add();
-            }
-            let what = format!("{verb} of {name} with {error} at {call}");
-            let reply = bench.faulty(verb, call, &format!("error={error}"));
-            // What cannot be printed cannot be checked; what is left can.
-            if !call.writes_to(1) {
-                let answer = reply.success_or_error();
-                if let Err((code, message)) = &answer {
-                    assert!(*code != 999 && !message.contains("panic"), "{what}: {code} {message}");
-                    if verb == "ADD" {
-                        bench.nothing_left(&what);
-                    }
-                }
-            }
-            bench.next_steps(&what);
-        }
-    }
-    report::ran(
-        "strace --inject",
-        &format!("ENOSPC, EIO and EACCES at each of {} system calls of {name} {verb}", calls.len()),
-    );
+fn killed_everywhere(verb: &str, plugin: (&str, Value)) {
+    on_a_network(plugin, |bench, name| bench.killed_everywhere(verb, name));
+}
+
+fn errors_everywhere(verb: &str, plugin: (&str, Value)) {
+    on_a_network(plugin, |bench, name| bench.errors_everywhere(verb, name));
 }
 
 #[test]

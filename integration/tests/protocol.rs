@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use cni_plugin::reply::{ErrorReply, VersionReply};
 use serde_json::{Value, json};
 
-const PLUGINS: [&str; 2] = ["osvc-ipam", "osvc-bridge"];
+const PLUGINS: [&str; 3] = ["osvc-ipam", "osvc-bridge", "osvc-portmap"];
 const VERSIONS: [&str; 7] = ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"];
 const NOT_JSON: &str = "stdin has to be one JSON object, the network configuration";
 
@@ -356,19 +356,21 @@ fn c2_c35_c70_sk7_success_without_an_answer_is_silent() {
         let answer = call.stdin(stdin);
         assert_eq!((answer.code, answer.stdout.as_str()), (Some(0), ""), "{answer:?}");
     };
-    let ipam = |verb| Call::new("osvc-ipam", verb);
-    silent(ipam("STATUS"), config("1.1.0"));
-    silent(ipam("GC"), valid(json!(null)));
-    silent(ipam("GC"), valid(json!([])));
-    silent(ipam("GC"), valid(json!([{"containerID": "c1", "ifname": "eth0"}])));
-    silent(ipam("GC"), config("1.1.0"));
-    for version in VERSIONS {
-        silent(ipam("DEL"), config(version));
+    for plugin in ["osvc-ipam", "osvc-portmap"] {
+        let call = |verb| Call::new(plugin, verb);
+        silent(call("STATUS"), config("1.1.0"));
+        silent(call("GC"), valid(json!(null)));
+        silent(call("GC"), valid(json!([])));
+        silent(call("GC"), valid(json!([{"containerID": "c1", "ifname": "eth0"}])));
+        silent(call("GC"), config("1.1.0"));
+        for version in VERSIONS {
+            silent(call("DEL"), config(version));
+        }
+        silent(call("DEL").without("CNI_NETNS"), config("1.0.0"));
+        silent(call("DEL").env("CNI_NETNS", "/proc/self/ns/net"), config("1.0.0"));
+        silent(call("DEL").env("CNI_NETNS", "/etc/passwd"), config("1.0.0"));
+        silent(call("DEL").env("CNI_ARGS", "IP=banana;;FOO;=;"), config("1.0.0"));
     }
-    silent(ipam("DEL").without("CNI_NETNS"), config("1.0.0"));
-    silent(ipam("DEL").env("CNI_NETNS", "/proc/self/ns/net"), config("1.0.0"));
-    silent(ipam("DEL").env("CNI_NETNS", "/etc/passwd"), config("1.0.0"));
-    silent(ipam("DEL").env("CNI_ARGS", "IP=banana;;FOO;=;"), config("1.0.0"));
 }
 
 #[test]

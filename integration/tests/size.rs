@@ -4,7 +4,7 @@
 use integration::{Sandbox, report};
 use serde_json::{Value, json};
 
-const PLUGINS: [&str; 2] = ["osvc-ipam", "osvc-bridge"];
+const PLUGINS: [&str; 3] = ["osvc-ipam", "osvc-bridge", "osvc-portmap"];
 
 /// elf(5): a dynamically linked program names its interpreter in a program header of type PT_INTERP.
 fn has_interpreter(elf: &[u8]) -> bool {
@@ -40,7 +40,14 @@ fn a_call_takes_less_than_four_megabytes_of_memory() {
     let ipam = json!({"cniVersion": "1.0.0", "name": "net1", "type": "osvc-bridge", "ipam": {"type": "osvc-ipam", "subnet": "10.8.0.0/16"}});
     let bridge =
         json!({"cniVersion": "1.0.0", "name": "net2", "type": "osvc-bridge", "network": ["10.9.0.0/16", "fd09::/64"]});
-    for (plugin, config) in [("osvc-ipam", ipam), ("osvc-bridge", bridge)] {
+    let mut portmap = json!({"cniVersion": "1.0.0", "name": "net2", "type": "osvc-portmap"});
+    portmap["runtimeConfig"] = json!({"portMappings": [
+        {"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}, {"hostPort": 5353, "containerPort": 53, "protocol": "udp"},
+    ]});
+    let attach = sandbox.plugin("osvc-bridge").netns(&pod).config(bridge.clone()).container("portmap");
+    portmap["prevResult"] = attach.clone().ifname("eth1").add();
+    portmap["prevResult"]["interfaces"][2]["name"] = json!("eth0");
+    for (plugin, config) in [("osvc-ipam", ipam), ("osvc-bridge", bridge), ("osvc-portmap", portmap)] {
         let call = sandbox.plugin(plugin).netns(&pod).config(config).named("web");
         // The first ADD sets the network up and starts nft, whose memory is its own.
         call.add();

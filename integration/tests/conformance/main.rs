@@ -17,3 +17,4 @@ mod bridge_keys;
 mod configuration;
 mod container;
 mod host_local;
+mod portmap;

@@ -6,7 +6,7 @@
 //! - C44 but for what our answer has to look like: the decoder is the runtime's.
 //! - C81 but for CHECK of what was never added or is deleted: when CHECK is called is the runtime's affair.
 //! - C104 but for our part of it: that a runtime whose conflist says `disableGC` calls nobody is the runtime's affair.
-//! - C113: portmap and firewall; ours of that kind is a later issue.
+//! - C113: firewall; ours of that kind is not a plugin. What portmap adds to the whole is in `ports`.
 //! - C132: what libcni does not do after a failure; what a plugin sees of it is below.
 //! - LN4 as the reference has it: our names are not random, so they cannot run out. A taken name is below.
 //! - SK13: an untyped error is 999. We have no untyped errors; a panic, which prints 999, cannot be provoked from outside.
@@ -21,6 +21,7 @@ mod check;
 mod del;
 mod libcni;
 mod link;
+mod ports;
 mod result;
 mod scripted;
 mod status_gc;
@@ -28,7 +29,7 @@ mod status_gc;
 use integration::{Netns, Plugin, Sandbox};
 use serde_json::{Value, json};
 
-/// The two plugins.
+/// The two plugins that give addresses.
 const PLUGINS: [&str; 2] = ["osvc-ipam", "osvc-bridge"];
 
 /// One line of configuration: network `net1`, in this version.
