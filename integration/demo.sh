@@ -7,7 +7,7 @@ if [ "${1:-}" != inside ]; then
   bin=$(realpath "${1:?the folder of the built plugins}")
   here=$(dirname "$(realpath "$0")")
   [ "$(id -u)" = 0 ] || { echo "namespaces are made by root: run \`sudo make demo\`" >&2; exit 1; }
-  for plugin in osvc-ipam osvc-bridge; do
+  for plugin in osvc-ipam osvc-bridge osvc-portmap; do
     [ -x "$bin/$plugin" ] || { echo "$bin/$plugin is missing: run \`make build\`" >&2; exit 1; }
   done
   cgroup=osvc-demo-$$
@@ -32,7 +32,7 @@ disk() {
   mkdir -p /run/opt
   mount -t tmpfs -o mode=755 tmpfs /run/opt
   mkdir -p /run/opt/cni/bin /run/opt/disk/bb/{bin,tmp,etc} /run/opt/disk/net.d /run/opt/demo
-  cp "$bin"/osvc-ipam "$bin"/osvc-bridge /run/opt/cni/bin/
+  cp "$bin"/osvc-ipam "$bin"/osvc-bridge "$bin"/osvc-portmap /run/opt/cni/bin/
   cp "$examples"/podman.conflist /run/opt/disk/net.d/
   cp "$0" /run/opt/demo/demo.sh
   mount --move /run/opt /opt
@@ -70,8 +70,9 @@ podman() {
   command podman --root /opt/disk/root --runroot /run/r --tmpdir /run/l --log-level error "$@"
 }
 
-start() { # NAME: a container that sleeps
-  podman run -d --name "$1" --network osvc --cgroup-parent "/$cgroup" bb sleep 1000 > /dev/null
+start() { # NAME [OPTION…]: a container that serves one page
+  podman run -d --name "$1" --network osvc --cgroup-parent "/$cgroup" "${@:2}" bb \
+    sh -c 'mkdir -p /www; echo "This is $0." > /www/index.html; httpd -p 80 -h /www; exec sleep 1000' "$1" > /dev/null
 }
 
 identity() { # NAME: address and MAC, asked inside the container
@@ -90,6 +91,31 @@ same() { # NAME BEFORE
 reaches() { # NAME ADDRESS WHAT
   podman exec "$1" ping -c 1 -W 2 "$2" > /dev/null || die "$1 does not reach $3 ($2)"
   tell "$1 reaches $3 ($2)"
+}
+
+# busybox's wget is static and looks names up with what it does not have: bash asks for the page.
+get() { # ADDRESS PORT
+  timeout 2 bash -c 'exec 3<>"/dev/tcp/$1/$2"; printf "GET / HTTP/1.0\r\n\r\n" >&3; cat <&3' get "$1" "$2" 2> /dev/null
+}
+export -f get
+
+page() { # NAME: the page is there for the world and for the host
+  local from got
+  for from in outside host; do
+    for _ in {1..20}; do
+      if [ "$from" = outside ]; then got=$(ip netns exec outside bash -c 'get 192.0.2.2 8080' | tail -n 1)
+      else got=$(get 127.0.0.1 8080 | tail -n 1); fi
+      [ "$got" != "This is $1." ] || break
+      sleep 0.1
+    done
+    [ "$got" = "This is $1." ] || die "port 8080 asked from $from: '$got'"
+    tell "asked from $from, port 8080: $got"
+  done
+}
+
+closed() {
+  ! ip netns exec outside bash -c 'get 192.0.2.2 8080' > /dev/null || die "port 8080 answers"
+  tell "asked from outside, port 8080: nobody answers."
 }
 
 address() { identity "$1" | cut -d/ -f1; }
@@ -125,7 +151,7 @@ life_first() {
   podman import /opt/disk/bb.tar bb > /dev/null 2>&1
 
   say "Two containers, named web and db, on the network osvc."
-  start web
+  start web -p 8080:80
   start db
   show web
   show db
@@ -137,15 +163,22 @@ life_first() {
   reaches web 198.51.100.1 "an address outside"
   tell "outside has no route back to the containers: it answers because what leaves the network is masqueraded."
 
+  say "web was started with -p 8080:80: its page is fetched from outside and by 127.0.0.1."
+  page web
+  tell "A look-up in a map translates the port, whether 1 or 10 000 are published:"
+  nft list map ip osvc-cni-portmap any | grep -o 'tcp . 8080.*[0-9]' | sed 's/^/      /'
+
   say "web is removed. Another container is started, then web is created anew."
   local web db
   web=$(identity web)
   db=$(identity db)
   podman rm -f -t 0 web > /dev/null
+  closed
   start other
   show other
-  start web
+  start web -p 8080:80
   same web "$web"
+  page web
   reaches db "$(address web)" "the new web"
   printf '%s\n%s\n' "$web" "$db" > /opt/disk/before
 }
@@ -157,15 +190,18 @@ life_second() {
   say "db is started again (the same container). web is removed and created anew (another container, the same name)."
   podman start db > /dev/null
   same db "$db"
+  closed
   podman rm -f -t 0 web > /dev/null
-  start web
+  start web -p 8080:80
   same web "$web"
+  page web
   reaches web "$(address db)" db
   reaches db 198.51.100.1 "an address outside"
 
   say "Everything is removed."
   podman rm -f -a -t 0 > /dev/null
   tell "Devices that are left in the machine: $(ip -o link | awk -F': ' '{ print $2 }' | xargs)."
+  closed
   local held
   held=$(cat /var/lib/cni/osvc/ipam/osvc/*.* | grep '"held"' | grep -c "$(cat /proc/sys/kernel/random/boot_id)" || true)
   tell "Addresses held by what runs: $held. Records stay: whoever comes back under its name gets its address back."
