@@ -1,6 +1,7 @@
 //! `by-network/<network>/<tag>`: who has ports on a network, so that the last one to leave is known without reading all.
 
 use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -77,10 +78,17 @@ impl Store<'_> {
 
     /// Shows records of a network until one is the last: true if one was.
     fn each_member(&self, network: &NetworkName, mut is_last: impl FnMut(&Rc<Record>) -> bool) -> Result<bool, Error> {
-        if !self.linked {
+        let folder = self.members.folder.join(network.as_str());
+        let entries = match fs::read_dir(&folder) {
+            _ if !self.linked => Err(ErrorKind::Unsupported.into()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            entries => entries.and_then(Iterator::collect::<io::Result<Vec<_>>>),
+        };
+        // Half a list would take the word of those who are left out: then all records are read.
+        let Ok(entries) = entries else {
             return Ok(self.all()?.iter().filter(|record| record.network == *network).any(&mut is_last));
-        }
-        for entry in fs::read_dir(self.members.folder.join(network.as_str())).into_iter().flatten().flatten() {
+        };
+        for entry in entries {
             if let Some(Filed::Known(known)) = self.look(&entry.file_name().to_string_lossy())?
                 && known.record.network == *network
                 && is_last(&known.record)
