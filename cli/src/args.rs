@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// The container networks of this host: set them up, see who has which address, sweep.
 #[derive(Debug, Parser)]
@@ -68,15 +68,7 @@ pub enum Command {
 pub enum IpCommand {
     /// List who has, or last had, which address
     #[command(visible_alias = "list")]
-    Ls {
-        /// Only of this network; may be repeated [default: all]
-        #[arg(short, long, value_name = "NETWORK")]
-        network: Vec<String>,
-
-        /// How to print it
-        #[arg(short, long, value_enum, default_value_t)]
-        output: Format,
-    },
+    Ls(Listing),
 }
 
 /// What to do with host ports.
@@ -84,15 +76,19 @@ pub enum IpCommand {
 pub enum PortCommand {
     /// List which port of this host leads to which container
     #[command(visible_alias = "list")]
-    Ls {
-        /// Only of this network; may be repeated [default: all]
-        #[arg(short, long, value_name = "NETWORK")]
-        network: Vec<String>,
+    Ls(Listing),
+}
 
-        /// How to print it
-        #[arg(short, long, value_enum, default_value_t)]
-        output: Format,
-    },
+/// What to list, and how.
+#[derive(Debug, Args)]
+pub struct Listing {
+    /// Only of this network; may be repeated [default: all]
+    #[arg(short, long, value_name = "NETWORK")]
+    pub network: Vec<String>,
+
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
 }
 
 /// How to print a list.
@@ -120,7 +116,9 @@ mod tests {
     fn networks_and_options() {
         let arguments =
             Arguments::try_parse_from(["osvc-net", "ip", "ls", "--network", "a", "-n", "b", "-o", "json"]).unwrap();
-        let Command::Ip { command: IpCommand::Ls { network, output } } = arguments.command else { panic!("not ip ls") };
+        let Command::Ip { command: IpCommand::Ls(Listing { network, output }) } = arguments.command else {
+            panic!("not ip ls")
+        };
         assert_eq!((network, output), (vec!["a".to_owned(), "b".to_owned()], Format::Json));
         let arguments = Arguments::try_parse_from(["osvc-net", "gc", "a", "--dry-run", "--conf-dir", "/x"]).unwrap();
         assert_eq!(arguments.conf_dir, Some("/x".into()));

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Arguments, Command, IpCommand, PortCommand};
+use args::{Arguments, Command, IpCommand, Listing, PortCommand};
 use error::Error;
 use networks::Networks;
 
@@ -40,7 +40,11 @@ fn run(arguments: &Arguments) -> Result<(), Vec<Error>> {
     match &arguments.command {
         Command::Setup { networks: names, dry_run } => setup::run(&host, networks, names, *dry_run),
         Command::Gc { networks: names, dry_run } => gc::run(&host, networks, names, *dry_run),
-        Command::Port { command: PortCommand::Ls { network, output } } => port::list(&host, networks, network, *output),
-        Command::Ip { command: IpCommand::Ls { network, output } } => ip::list(&host, networks, network, *output),
+        Command::Port { command: PortCommand::Ls(Listing { network, output }) } => {
+            port::list(&host, networks, network, *output)
+        }
+        Command::Ip { command: IpCommand::Ls(Listing { network, output }) } => {
+            ip::list(&host, networks, network, *output)
+        }
     }
 }

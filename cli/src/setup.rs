@@ -73,7 +73,7 @@ fn ports(host: &Host, networks: &[Network], dry_run: bool) -> (String, Vec<Error
         }
     }
     match portmap::mend(host, dry_run).map_err(osvc_cni::Error::from) {
-        Ok(Mended { ports: 0, .. }) => {}
+        Ok(found @ Mended { ports: 0, .. }) if found.is_whole() => {}
         Ok(found) if found.is_whole() => {
             let _ = writeln!(text, "host ports: in place, {} published", found.ports);
         }
@@ -83,7 +83,7 @@ fn ports(host: &Host, networks: &[Network], dry_run: bool) -> (String, Vec<Error
                 false => format!("{} elements", found.wrong),
             };
             let done = if dry_run { "would be" } else { "were" };
-            let _ = writeln!(text, "host ports: {what} {done} put back, {} published", found.ports);
+            let _ = writeln!(text, "host ports: {what} {done} put right, {} published", found.ports);
         }
         Err(error) => errors.push(error.into()),
     }

@@ -31,6 +31,7 @@ fn both_dels_take_away_all_of_it_in_either_order() {
         let containers =
             dead(&sandbox, &json!([port(8080, 80, "tcp")]), &json!([port(8080, 80, "tcp"), port(7070, 80, "tcp")]));
         containers[first].withdraw();
+        assert_eq!(leads_to(&sandbox, "ip", 8080), None, "a dead one does not take over");
         containers[1 - first].withdraw();
         nothing_is_left(&sandbox, &[8080, 7070], "both DELs");
         assert!(sandbox.list(&format!("{STORE}/attachments")).is_empty());

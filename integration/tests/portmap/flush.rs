@@ -197,3 +197,20 @@ fn foreign_tables_are_left_alone() {
     b.remove();
     assert_eq!(list(), before);
 }
+
+/// Without ports there is nothing to put back; what is nobody's goes, and is told.
+#[test]
+fn setup_tells_what_it_did_without_any_port() {
+    let (sandbox, _) = machine_and_outside();
+    let [a, b] = two_with_ports(&sandbox);
+    let setup = || sandbox.run(&["/opt/cni/bin/osvc-net", "setup"]).ok();
+    a.withdraw();
+    b.withdraw();
+    assert!(!setup().contains("host ports"), "all is in place");
+    sandbox.sh("nft add element ip osvc-cni-portmap any '{ tcp . 7777 : 10.66.0.1 . 1 }'").ok();
+    assert!(setup().contains("host ports: 1 elements were put right, 0 published"));
+    assert!(!setup().contains("host ports"), "and then it is");
+    sandbox.sh("nft flush ruleset").ok();
+    let told = setup();
+    assert!(told.contains("firewall rules made") && !told.contains("host ports"), "{told}");
+}

@@ -128,8 +128,8 @@ impl Memory {
     }
 
     /// True if the tables of these families, and of all that were made, are as they were made: rule by rule, handles
-    /// included, and no map or set was emptied. What else is in the maps is not looked at: that would take the longer the more
-    /// it is.
+    /// included, and no map or set was emptied. What else is in the maps is not looked at: that would take the longer
+    /// the more it is.
     ///
     /// # Errors
     /// The kernel cannot be asked.

@@ -64,8 +64,7 @@ pub fn publish(host: &Host, mut record: Record, entry: &dyn Fn(&Slot) -> String)
 /// Gives the other records of a network the options of its newest, which the kernel has by now.
 fn reword(store: &mut Store<'_>, newest: &Record) -> Result<(), Error> {
     for record in store.members(&newest.network)? {
-        let Record { snat, masq_all, allow_from, .. } = newest.clone();
-        let newer = Record { snat, masq_all, allow_from, ..Record::clone(&record) };
+        let newer = record.with(&newest.options());
         if newer != *record && newer.home.same(&newest.home) {
             store.put(&newer)?;
         }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
+use super::config::Options;
 use super::mapping::{Mapping, Protocol};
 use crate::NetworkName;
 use crate::attachment::tag;
@@ -84,6 +85,18 @@ impl Record {
     /// The attachment's tag: the name of the record's file.
     pub fn tag(&self) -> String {
         tag(self.network.as_str(), &self.container, &self.ifname)
+    }
+
+    /// The same published as these options say.
+    #[must_use]
+    pub fn with(&self, options: &Options) -> Self {
+        let Options { snat, masq_all, allow_from } = options.clone();
+        Self { snat, masq_all, allow_from, ..self.clone() }
+    }
+
+    /// How it is published.
+    pub fn options(&self) -> Options {
+        Options { snat: self.snat, masq_all: self.masq_all, allow_from: self.allow_from.clone() }
     }
 
     /// What tells whether its holder lives.

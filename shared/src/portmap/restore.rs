@@ -139,6 +139,14 @@ fn look(host: &Host, home: &NetnsId, store: &Store<'_>) -> Result<Mended, Error>
         return Ok(found);
     }
     let mut kernel = Nfnetlink::open()?;
+    let mut is_there = !holders.is_empty();
+    for family in Family::ALL {
+        is_there |= kernel.table(family.number(), TABLE)?.is_some();
+    }
+    // Flushed, and nobody misses it.
+    if !is_there {
+        return Ok(found);
+    }
     let needed: Vec<Family> =
         Family::ALL.into_iter().filter(|of| holders.keys().any(|slot| family(slot.address) == *of)).collect();
     found.rules = !match &memory {
@@ -207,12 +215,11 @@ pub fn reconfigure(
     let plan = |store: &Store<'_>| {
         let (mut newer, mut done) = (Vec::new(), Reconfigured::default());
         for record in store.all()?.into_iter().filter(|record| record.network == *network) {
-            let Options { snat, masq_all, allow_from } = options.clone();
-            let wanted = Record { snat, masq_all, allow_from, ..Record::clone(&record) };
+            let wanted = record.with(options);
             match () {
                 () if wanted == *record || record.boot != host.boot || !record.home.same(&home) => {}
                 // As an ADD would refuse it.
-                () if !snat && is_on_localhost(&record) => done.refused.push(record.holder()),
+                () if !options.snat && is_on_localhost(&record) => done.refused.push(record.holder()),
                 () => newer.push(wanted),
             }
         }

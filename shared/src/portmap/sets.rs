@@ -39,9 +39,9 @@ pub fn read(kernel: &mut Nfnetlink, family: Family) -> Result<Vec<Pair>, Error> 
     Ok(found)
 }
 
-/// Compares what the sets of a family hold with what they should hold once a record's word holds for its subnets. Other subnets stay
-/// as they are. When one of them overlaps the record's, as that of a network that was there before may, only the
-/// records tell whether it still counts: `all` is the areas of all that live.
+/// Compares what the sets of a family hold with what they should once a record's word holds for its subnets. Other
+/// subnets stay as they are. When one of them overlaps the record's, as that of a network that was there before may,
+/// only the records tell whether it still counts: `all` is the areas of all that live.
 ///
 /// # Errors
 /// Those of `all`.
