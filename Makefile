@@ -14,6 +14,9 @@ VM := $(abspath target/vm)
 PREFIX ?= /opt/cni/bin
 SBIN ?= /usr/local/sbin
 CNITOOL_VERSION := v1.3.0
+# Static, for any distribution. Without what nobody reads (lean.ld), and with relocations in the short form (RELR).
+LEAN := -C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs \
+  -C link-arg=-Wl,--no-eh-frame-hdr -C link-arg=-Wl,-T,$(abspath lean.ld)
 PLUGINS := osvc-ipam osvc-bridge osvc-portmap
 
 # Program and the Debian package it is in: what the tests and the demo run.
@@ -35,7 +38,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build the static release binaries into bin/
-	RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target $(TARGET) \
+	RUSTFLAGS="$(LEAN)" cargo build --release --target $(TARGET) \
 	  $(addprefix --package ,$(PLUGINS) osvc-net)
 	mkdir -p $(BIN)
 	install -m 0755 $(foreach name,$(PLUGINS) osvc-net,$(OUT)/$(TARGET)/release/$(name)) $(BIN)/

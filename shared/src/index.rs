@@ -163,7 +163,7 @@ mod tests {
         index.remove("x", &"a".to_owned()).unwrap();
         assert!(index.is_empty("y") && !index.is_empty("x"));
         let mut entries = index.entries().unwrap();
-        entries.sort();
+        crate::order::sort(&mut entries);
         assert_eq!(entries, [("x".to_owned(), "b".to_owned()), ("x".to_owned(), "c".to_owned())]);
     }
 

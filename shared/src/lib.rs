@@ -13,6 +13,7 @@ pub mod ipam;
 pub mod lock;
 pub mod netlink;
 pub mod network;
+mod order;
 pub mod plugin;
 pub mod portmap;
 pub mod protocol;

@@ -152,7 +152,7 @@ impl<'a> Allocator<'a> {
             }
         }
         let attachment = &self.request.attachment;
-        records.sort_by_key(|(_, record)| {
+        crate::order::sort_by_key(&mut records, |(_, record)| {
             (!record.is_of(attachment), record.ifname != attachment.ifname.as_str(), record.instance)
         });
         for (address, record) in &records {

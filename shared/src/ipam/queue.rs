@@ -181,7 +181,7 @@ fn latest(entries: Vec<Entry>) -> Vec<Entry> {
         last.insert(entry.address, entry.since);
     }
     let mut kept: Vec<Entry> = last.into_iter().map(|(address, since)| Entry { address, since }).collect();
-    kept.sort_by_key(|entry| entry.since);
+    crate::order::sort_by_key(&mut kept, |entry| entry.since);
     kept
 }
 

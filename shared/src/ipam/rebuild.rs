@@ -50,7 +50,7 @@ impl Store {
             present.push(address);
         }
         for ((class, v6), mut entries) in released {
-            entries.sort_by_key(|entry| entry.since);
+            crate::order::sort_by_key(&mut entries, |entry| entry.since);
             self.queue(class, v6).rewrite(&entries)?;
         }
         self.bitmap.write_all(present.iter().copied().filter(IpAddr::is_ipv4))?;

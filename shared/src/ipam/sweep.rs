@@ -117,7 +117,7 @@ pub fn gc(
             Ok(())
         })?;
     }
-    freed.sort_by_key(|(address, _)| *address);
+    crate::order::sort_by_key(&mut freed, |(address, _)| *address);
     Ok(freed)
 }
 
@@ -161,6 +161,6 @@ pub fn list(host: &Host, network: &NetworkName, configured: Option<&Path>) -> Re
             Ok(())
         })?;
     }
-    found.sort_by_key(|(address, _)| *address);
+    crate::order::sort_by_key(&mut found, |(address, _)| *address);
     Ok(found)
 }

@@ -155,7 +155,7 @@ impl World {
                 }
             }
         }
-        found.sort();
+        crate::order::sort(&mut found);
         found
     }
 }

@@ -121,7 +121,9 @@ pub fn merged(mut areas: Vec<Area>, newer: Vec<Area>) -> Vec<Area> {
 /// masqueraded.
 pub fn pairs(areas: &[Area], family: Family) -> Vec<Pair> {
     let mut areas: Vec<Area> = areas.iter().filter(|area| family.holds(&area.subnet)).cloned().collect();
-    areas.sort_by(|a, b| (a.subnet.prefix_len(), a.subnet, &a.mark).cmp(&(b.subnet.prefix_len(), b.subnet, &b.mark)));
+    crate::order::sort_by(&mut areas, |a, b| {
+        (a.subnet.prefix_len(), a.subnet, &a.mark).cmp(&(b.subnet.prefix_len(), b.subnet, &b.mark))
+    });
     let mut apart: Vec<Area> = Vec::new();
     for area in areas {
         match apart.iter_mut().find(|wider| wider.subnet.contains(&area.subnet)) {
@@ -159,7 +161,7 @@ pub fn pairs(areas: &[Area], family: Family) -> Vec<Pair> {
             IpNet::aggregate(&clients).into_iter().for_each(|client| add(ALLOWED, client));
         }
     }
-    pairs.sort();
+    crate::order::sort(&mut pairs);
     pairs
 }
 

@@ -164,7 +164,7 @@ pub fn claimants(store: &Store<'_>, slot: &Slot, home: &NetnsId, boot: &str) -> 
             found.push(Claim { tag: known.tag.clone(), record: known.record.clone(), target: *target });
         }
     }
-    found.sort_by(|a, b| (&a.record.since, &a.tag).cmp(&(&b.record.since, &b.tag)));
+    crate::order::sort_by(&mut found, |a, b| (&a.record.since, &a.tag).cmp(&(&b.record.since, &b.tag)));
     Ok(found)
 }
 

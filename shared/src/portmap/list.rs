@@ -71,6 +71,6 @@ pub fn list(host: &Host) -> Result<(Vec<Port>, Vec<Rc<Record>>), Error> {
             ports.push(Port { slot: *slot, target: *target, state, record: index });
         }
     }
-    ports.sort_by_key(|port| (port.slot.port, port.slot.protocol, port.slot.address, port.state));
+    crate::order::sort_by_key(&mut ports, |port| (port.slot.port, port.slot.protocol, port.slot.address, port.state));
     Ok((ports, records))
 }

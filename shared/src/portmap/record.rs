@@ -116,7 +116,7 @@ impl Record {
                 slots.push((slot, SocketAddr::new(target, mapping.container_port)));
             }
         }
-        slots.sort();
+        crate::order::sort(&mut slots);
         slots.dedup();
         slots
     }

@@ -133,7 +133,7 @@ fn records(host: &Host, home: &NetnsId, found: &Found) -> Result<Vec<Record>, Er
             area.and_then(|area| IpNet::new(target.ip(), area.subnet.prefix_len()).ok()).unwrap_or(target.ip().into())
         };
         let mut targets: Vec<IpNet> = slots.iter().map(|(_, target)| subnet(*target)).collect();
-        targets.sort();
+        crate::order::sort(&mut targets);
         targets.dedup();
         let area = found.areas.iter().find(|area| targets.iter().any(|target| area.subnet == target.trunc()));
         let masquerade = area.map_or(Masquerade::Nothing, |area| area.masquerade);

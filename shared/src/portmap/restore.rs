@@ -183,8 +183,8 @@ fn wrong(kernel: &mut Nfnetlink, family: Family, holders: &Holders, areas: &[Are
 
 /// How many are in one list only.
 fn difference<T: Ord>(mut a: Vec<T>, mut b: Vec<T>) -> usize {
-    a.sort();
-    b.sort();
+    crate::order::sort(&mut a);
+    crate::order::sort(&mut b);
     let common = a.iter().filter(|item| b.binary_search(item).is_ok()).count();
     a.len().max(b.len()) - common
 }

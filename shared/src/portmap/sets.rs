@@ -19,7 +19,7 @@ pub struct Difference {
 impl Difference {
     /// Compares what is there with what should be, which is sorted.
     pub fn new(mut found: Vec<Pair>, wanted: &[Pair]) -> Self {
-        found.sort();
+        crate::order::sort(&mut found);
         let missing = wanted.iter().filter(|pair| found.binary_search(pair).is_err()).cloned().collect();
         found.retain(|pair| wanted.binary_search(pair).is_err());
         Self { stale: found, missing }

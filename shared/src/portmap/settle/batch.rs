@@ -104,7 +104,7 @@ impl Site<'_> {
                 };
                 let gone = found.into_iter().filter(|pair| closing.contains(&pair.mark));
                 difference.stale.extend(gone.collect::<Vec<_>>());
-                difference.stale.sort();
+                crate::order::sort(&mut difference.stale);
                 difference.stale.dedup();
                 differences.push((family, difference));
             }

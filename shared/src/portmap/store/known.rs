@@ -29,7 +29,7 @@ impl Known {
     /// Sorts a record.
     pub fn new(record: Rc<Record>) -> Self {
         let mut slots = record.slots();
-        slots.sort_by_key(|(slot, _)| (slot.protocol, slot.port));
+        crate::order::sort_by_key(&mut slots, |(slot, _)| (slot.protocol, slot.port));
         let addresses = record.targets.iter().map(IpNet::addr).collect();
         Self { tag: record.tag(), ports: ports(&record.mappings), addresses, slots, record }
     }

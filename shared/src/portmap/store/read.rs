@@ -79,7 +79,7 @@ impl Store<'_> {
                 None => {}
             }
         }
-        found.sort_by(|a, b| (&a.record.since, &a.tag).cmp(&(&b.record.since, &b.tag)));
+        crate::order::sort_by(&mut found, |a, b| (&a.record.since, &a.tag).cmp(&(&b.record.since, &b.tag)));
         Ok(found.iter().map(|known| known.record.clone()).collect())
     }
 
