@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use ipnet::IpNet;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::AddressFamily;
-use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
+use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
 use nix::errno::Errno;
 use nix::libc;
 
@@ -85,6 +85,15 @@ impl RouteSocket {
         Ok(addresses)
     }
 
+    /// The addresses of all devices, both families.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn all_addresses(&mut self) -> Result<Vec<Address>, Error> {
+        let what = format_args!("list the addresses of all devices");
+        self.list(libc::RTM_GETADDR, &AddressMessage::default(), what, Address::read)
+    }
+
     /// Adds an address. `detect` waits for duplicate address detection of IPv6 (RFC 4862, 5.4);
     /// without, the address is usable at once.
     ///
@@ -104,6 +113,32 @@ impl RouteSocket {
         self.change(libc::RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &request, what)
     }
 
+    /// The addresses of a family, of all devices.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn addresses_of_family(&mut self, v6: bool) -> Result<Vec<Address>, Error> {
+        let mut request = AddressMessage::default();
+        request.header.family = if v6 { AddressFamily::Inet6 } else { AddressFamily::Inet };
+        let mut addresses =
+            self.list(libc::RTM_GETADDR, &request, format_args!("list the addresses"), Address::read)?;
+        addresses.retain(|address| address.address.addr().is_ipv6() == v6);
+        Ok(addresses)
+    }
+
+    /// Gives a device an address of this host that leads nowhere: without a network around it, and never chosen as the
+    /// source of packets by other devices (`ip address add ADDRESS/32 dev DEVICE scope link`). Another device may have
+    /// the same one.
+    ///
+    /// # Errors
+    /// EEXIST: the device has it already.
+    pub fn add_bare_address(&mut self, link: &Link, address: Ipv4Addr) -> Result<(), Error> {
+        let mut request = message(link, IpNet::from(IpAddr::V4(address)));
+        request.header.scope = AddressScope::Link;
+        let what = format_args!("add address {address} to {}", link.name);
+        self.change(libc::RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &request, what)
+    }
+
     /// Removes an address. One that is not there is no error.
     ///
     /// # Errors
@@ -119,8 +154,9 @@ impl RouteSocket {
 
 #[cfg(test)]
 mod tests {
+    use super::super::route::MAIN;
     use super::super::testing::in_new_netns;
-    use super::super::{Mac, NewBridge};
+    use super::super::{Mac, NewBridge, RouteFilter};
     use super::*;
 
     #[test]
@@ -146,6 +182,36 @@ mod tests {
                 socket.remove_address(&link, address).unwrap();
             }
             assert_eq!(socket.addresses(&link).unwrap(), []);
+        });
+    }
+
+    #[test]
+    fn a_bare_address_of_two_devices_brings_no_route() {
+        in_new_netns(|| {
+            let mut socket = RouteSocket::open().unwrap();
+            let mut links = Vec::new();
+            for (name, last) in [("br0", 1), ("br1", 2)] {
+                socket.create_bridge(&NewBridge { name, mac: Mac([2, 0, 0, 0, 0, last]), mtu: 1500 }).unwrap();
+                let link = socket.link_by_name(name).unwrap().unwrap();
+                socket.set_up(&link, true).unwrap();
+                links.push(link);
+            }
+            let address: Ipv4Addr = "10.22.0.1".parse().unwrap();
+            socket.add_address(&links[0], "10.22.0.1/16".parse().unwrap(), false).unwrap();
+            socket.add_bare_address(&links[1], address).unwrap();
+            assert!(socket.add_bare_address(&links[1], address).unwrap_err().is(Errno::EEXIST));
+            let all = socket.addresses_of_family(false).unwrap();
+            let found: Vec<_> = all.iter().map(|it| (it.index, it.address.to_string(), it.scope)).collect();
+            let [whole, bare] = ["10.22.0.1/16", "10.22.0.1/32"].map(str::to_owned);
+            assert_eq!(found, [(links[0].index, whole, 0), (links[1].index, bare, 253)]);
+            let by = |socket: &mut RouteSocket, link: &Link| {
+                let filter = RouteFilter { table: Some(MAIN), device: Some(link.index), ..RouteFilter::default() };
+                socket.routes(&filter).unwrap().iter().filter(|route| route.dst.addr().is_ipv4()).count()
+            };
+            assert_eq!((by(&mut socket, &links[0]), by(&mut socket, &links[1])), (1, 0));
+            // The host still has it, and its route, when the other device loses it.
+            socket.remove_address(&links[1], "10.22.0.1/32".parse().unwrap()).unwrap();
+            assert_eq!((by(&mut socket, &links[0]), socket.addresses_of_family(false).unwrap().len()), (1, 1));
         });
     }
 }

@@ -18,6 +18,16 @@ pub enum Error {
         /// The kernel's explanation.
         hint: Option<String>,
     },
+    /// The kernel has not got that kind of device.
+    #[error("cannot {request}: this kernel has no devices of kind {kind}: install or load its module {module}")]
+    NoModule {
+        /// What was asked, with the names of the devices.
+        request: String,
+        /// The kind of device, as `ip link` has it.
+        kind: &'static str,
+        /// The kernel module that is missing.
+        module: &'static str,
+    },
     /// No answer came in time.
     #[error("cannot {request}: the kernel did not answer within {seconds} s")]
     Timeout {

@@ -4,8 +4,8 @@ use nix::errno::Errno;
 use nix::libc;
 
 use super::attributes::{attributes, number, text};
-use super::link_request::{self as request, HEADER, LinkRequest};
-use super::{Error, RouteSocket};
+use super::link_request::{HEADER, LinkRequest};
+use super::{Error, RouteSocket, request};
 
 /// IFLA_INFO_SLAVE_DATA (linux/if_link.h, which `libc` has in part only).
 const INFO_SLAVE_DATA: u16 = 5;
@@ -59,7 +59,7 @@ pub struct Link {
 }
 
 impl Link {
-    fn read(message: &[u8]) -> Option<Self> {
+    pub(super) fn read(message: &[u8]) -> Option<Self> {
         let flags = number(message.get(8..)?)?;
         let set = |flag: libc::c_int| flags & flag as u32 != 0;
         let mut link = Self {
@@ -113,7 +113,7 @@ impl Link {
 }
 
 /// A question for devices.
-fn get(index: u32) -> LinkRequest {
+pub(super) fn get(index: u32) -> LinkRequest {
     LinkRequest::about(index).with(request::number(libc::IFLA_EXT_MASK, SKIP_STATS))
 }
 

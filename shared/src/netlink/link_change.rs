@@ -4,7 +4,8 @@ use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use nix::errno::Errno;
 use nix::libc;
 
-use super::link_request::{LinkRequest, bytes, nested, number, text};
+use super::link_request::LinkRequest;
+use super::request::{bytes, nested, number, text};
 use super::{Error, GROUP, Link, Mac, Netns, RouteSocket};
 
 /// A new device, and none of that name.

@@ -1,9 +1,9 @@
 //! Requests about devices: `struct ifinfomsg` and plain attributes.
 //!
 //! `LinkAttribute` of `netlink-packet-route` knows every kind of device that there is, which is a twentieth of
-//! the size of a plugin; we make two of them.
+//! the size of a plugin; we make a few of them.
 
-use netlink_packet_core::{DefaultNla, Emitable, NLA_F_NESTED};
+use netlink_packet_core::{DefaultNla, Emitable};
 use nix::libc;
 
 /// Bytes of `struct ifinfomsg`.
@@ -64,26 +64,4 @@ impl Emitable for LinkRequest {
         }
         self.attributes.as_slice().emit(&mut buffer[HEADER..]);
     }
-}
-
-/// An attribute of text, which the kernel wants closed by NUL.
-pub(super) fn text(kind: u16, value: &str) -> DefaultNla {
-    DefaultNla::new(kind, [value.as_bytes(), &[0]].concat())
-}
-
-/// An attribute of 32 bits.
-pub(super) fn number(kind: u16, value: u32) -> DefaultNla {
-    DefaultNla::new(kind, value.to_ne_bytes().to_vec())
-}
-
-/// An attribute of bytes.
-pub(super) fn bytes(kind: u16, value: &[u8]) -> DefaultNla {
-    DefaultNla::new(kind, value.to_vec())
-}
-
-/// An attribute of attributes.
-pub(super) fn nested(kind: u16, inner: &[DefaultNla]) -> DefaultNla {
-    let mut value = vec![0; inner.buffer_len()];
-    inner.emit(&mut value);
-    DefaultNla::new(kind | NLA_F_NESTED, value)
 }

@@ -3,9 +3,26 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// An Ethernet address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use serde::{Deserialize, Serialize};
+
+/// An Ethernet address. In records it is text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct Mac(pub [u8; 6]);
+
+impl From<Mac> for String {
+    fn from(mac: Mac) -> Self {
+        mac.to_string()
+    }
+}
+
+impl TryFrom<String> for Mac {
+    type Error = MacError;
+
+    fn try_from(text: String) -> Result<Self, MacError> {
+        text.parse()
+    }
+}
 
 impl fmt::Display for Mac {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,11 +8,12 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
-use nix::sched::{CloneFlags, setns};
+use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use nix::sys::stat::{Mode, fstat};
 use nix::sys::statfs::{NSFS_MAGIC, statfs};
@@ -185,6 +186,23 @@ impl Drop for Return<'_> {
     fn drop(&mut self) {
         let _ = setns(&self.0.fd, CloneFlags::CLONE_NEWNET);
     }
+}
+
+/// Runs `act` in a new network namespace, which is there for that long.
+///
+/// # Errors
+/// There can be no thread or namespace (CAP_SYS_ADMIN); what `act` reports.
+pub fn in_new<T: Send>(act: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    let refused = |errno| Error::Namespace { what: "make", path: OWN.into(), errno };
+    // The thread takes the namespace along when it ends.
+    thread::scope(|scope| {
+        let work = || {
+            unshare(CloneFlags::CLONE_NEWNET).map_err(refused)?;
+            act()
+        };
+        let started = thread::Builder::new().spawn_scoped(scope, work).map_err(|_| refused(Errno::EAGAIN))?;
+        started.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// The identity of this thread's own network namespace.

@@ -1,20 +1,25 @@
-//! Routes: reading, adding and deleting them.
+//! Routes: what the kernel has. The parts below look one up, and change those of containers and those of the node.
+
+mod container;
+mod lookup;
+mod node;
+#[cfg(test)]
+mod tests;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
-use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::AddressFamily;
-use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteMetric, RouteScope, RouteType,
-};
+use netlink_packet_route::route::{RouteAttribute, RouteMessage};
 use nix::errno::Errno;
 use nix::libc;
 
-use super::address::family;
 use super::attributes::{attributes, ip, number};
-use super::{Error, PROTOCOL, RouteSocket};
-use crate::Route;
+use super::{Error, RouteSocket};
+
+pub use container::NewRoute;
+pub use lookup::PathTo;
+pub use node::{HostRoute, RouteTarget};
 
 /// Bytes of `struct rtmsg`.
 const HEADER: usize = 12;
@@ -24,6 +29,10 @@ const NEXT_HOP: usize = 8;
 const CLONED: u32 = 0x200;
 /// RTN_UNICAST.
 const UNICAST: u8 = 1;
+/// RTN_LOCAL.
+const LOCAL: u8 = 2;
+/// RTN_UNREACHABLE.
+const UNREACHABLE: u8 = 7;
 /// The table of a route for which none is named.
 pub const MAIN: u32 = 254;
 
@@ -47,7 +56,7 @@ pub struct RouteEntry {
     pub source: Option<IpAddr>,
     /// Routing table.
     pub table: u32,
-    /// Who made it (RTPROT_*); [`PROTOCOL`] for ours.
+    /// Who made it (RTPROT_*); [`PROTOCOL`](super::PROTOCOL) for ours.
     pub protocol: u8,
     /// Lower wins.
     pub priority: u32,
@@ -119,6 +128,16 @@ impl RouteEntry {
         self.kind == UNICAST
     }
 
+    /// True for a route by which nothing leaves: the sender is told that there is no way.
+    pub fn is_unreachable(&self) -> bool {
+        self.kind == UNREACHABLE
+    }
+
+    /// True for a route to this machine itself.
+    pub fn is_local(&self) -> bool {
+        self.kind == LOCAL
+    }
+
     /// True for `0.0.0.0/0` and `::/0`.
     pub fn is_default(&self) -> bool {
         self.dst.prefix_len() == 0
@@ -171,52 +190,6 @@ pub struct RouteFilter {
     pub device: Option<u32>,
 }
 
-/// A route to be added.
-#[derive(Debug, Clone, Copy)]
-pub struct NewRoute<'a> {
-    /// The route; a next hop that it does not name is none.
-    pub route: &'a Route,
-    /// The device's number.
-    pub device: u32,
-    /// The device's name, for the message.
-    pub name: &'a str,
-    /// Another path for a destination that has one is added to it, and not refused.
-    pub multipath: bool,
-}
-
-fn message(route: &Route, device: u32) -> RouteMessage {
-    let dst = route.dst.trunc();
-    let mut message = RouteMessage::default();
-    message.header.address_family = family(dst.addr());
-    message.header.destination_prefix_length = dst.prefix_len();
-    message.header.protocol = PROTOCOL.into();
-    message.header.kind = RouteType::Unicast;
-    message.header.scope = match route.scope {
-        Some(scope) => scope.into(),
-        // The kernel refuses a wider scope than the next hop's (`fib_check_nh`).
-        None if route.gw.is_some() || dst.addr().is_ipv6() => RouteScope::Universe,
-        None => RouteScope::Link,
-    };
-    let table = route.table.unwrap_or(MAIN);
-    let attributes = &mut message.attributes;
-    match u8::try_from(table) {
-        Ok(small) => message.header.table = small,
-        Err(_) => attributes.push(RouteAttribute::Table(table)),
-    }
-    attributes.push(RouteAttribute::Oif(device));
-    if dst.prefix_len() > 0 {
-        attributes.push(RouteAttribute::Destination(RouteAddress::from(dst.addr())));
-    }
-    attributes.extend(route.gw.map(|gw| RouteAttribute::Gateway(RouteAddress::from(gw))));
-    attributes.extend(route.priority.map(RouteAttribute::Priority));
-    let metrics = [route.mtu.map(RouteMetric::Mtu), route.advmss.map(RouteMetric::Advmss)];
-    let metrics: Vec<_> = metrics.into_iter().flatten().collect();
-    if !metrics.is_empty() {
-        attributes.push(RouteAttribute::Metrics(metrics));
-    }
-    message
-}
-
 impl RouteSocket {
     /// The routes that a filter lets through.
     ///
@@ -252,164 +225,5 @@ impl RouteSocket {
                 && filter.device.is_none_or(|wanted| route.next_hops.iter().any(|hop| hop.device == Some(wanted)))
         });
         Ok(found)
-    }
-
-    /// The route that the kernel would take to an address; none if there is none.
-    ///
-    /// # Errors
-    /// The kernel does not answer.
-    pub fn route_to(&mut self, address: IpAddr) -> Result<Option<RouteEntry>, Error> {
-        self.look_up(address, RouteFlags::empty())
-    }
-
-    /// The same with the destination of the route that is taken, in place of the address (RTM_F_FIB_MATCH).
-    ///
-    /// # Errors
-    /// The kernel does not answer.
-    pub fn route_taken_to(&mut self, address: IpAddr) -> Result<Option<RouteEntry>, Error> {
-        self.look_up(address, RouteFlags::FibMatch)
-    }
-
-    fn look_up(&mut self, address: IpAddr, flags: RouteFlags) -> Result<Option<RouteEntry>, Error> {
-        let mut request = RouteMessage::default();
-        request.header.flags = flags;
-        request.header.address_family = family(address);
-        request.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
-        request.attributes.push(RouteAttribute::Destination(RouteAddress::from(address)));
-        let what = format_args!("look up the route to {address}");
-        let none = [Errno::ENETUNREACH, Errno::EHOSTUNREACH, Errno::EACCES, Errno::EINVAL];
-        // An answer is marked as a clone; it is a route all the same.
-        self.one(libc::RTM_GETROUTE, &request, what, &none, |message| {
-            let mut message = message.to_vec();
-            message.get_mut(8..HEADER)?.fill(0);
-            RouteEntry::read(&message)
-        })
-    }
-
-    /// Adds a route, marked as ours.
-    ///
-    /// # Errors
-    /// EEXIST: there is one like it. ENETUNREACH, EHOSTUNREACH: its gateway is not on the link.
-    pub fn add_route(&mut self, new: &NewRoute<'_>) -> Result<(), Error> {
-        let request = message(new.route, new.device);
-        let flags = NLM_F_CREATE | if new.multipath { NLM_F_APPEND } else { NLM_F_EXCL };
-        let Route { dst, gw, .. } = new.route;
-        let name = new.name;
-        match gw {
-            Some(gw) => {
-                self.change(libc::RTM_NEWROUTE, flags, &request, format_args!("add route {dst} via {gw} on {name}"))
-            }
-            None => self.change(libc::RTM_NEWROUTE, flags, &request, format_args!("add route {dst} on {name}")),
-        }
-    }
-
-    /// Deletes a route of ours. One that is not there is no error.
-    ///
-    /// # Errors
-    /// The kernel refuses.
-    pub fn delete_route(&mut self, route: &Route, device: u32) -> Result<(), Error> {
-        let what = format_args!("delete route {}", route.dst);
-        match self.change(libc::RTM_DELROUTE, 0, &message(route, device), what) {
-            Err(error) if error.is(Errno::ESRCH) || error.is(Errno::ENODEV) => Ok(()),
-            result => result,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::in_new_netns;
-    use super::super::{Link, Mac, NewBridge};
-    use super::*;
-
-    fn device(socket: &mut RouteSocket) -> Link {
-        socket.create_bridge(&NewBridge { name: "br0", mac: Mac([2; 6]), mtu: 1500 }).unwrap();
-        let link = socket.link_by_name("br0").unwrap().unwrap();
-        socket.set_up(&link, true).unwrap();
-        for address in ["10.22.0.1/16", "fd77::1/64"] {
-            socket.add_address(&link, address.parse().unwrap(), false).unwrap();
-        }
-        link
-    }
-
-    fn add(socket: &mut RouteSocket, link: &Link, route: &Route) -> Result<(), Error> {
-        socket.add_route(&NewRoute { route, device: link.index, name: &link.name, multipath: true })
-    }
-
-    fn ours() -> RouteFilter {
-        RouteFilter { protocol: Some(PROTOCOL), ..RouteFilter::default() }
-    }
-
-    #[test]
-    fn ci1_routes_with_mtu_advmss_priority_table_and_scope() {
-        in_new_netns(|| {
-            let mut socket = RouteSocket::open().unwrap();
-            let link = device(&mut socket);
-            let gw = Some("10.22.0.9".parse().unwrap());
-            let full = Route {
-                mtu: Some(1400),
-                advmss: Some(1300),
-                priority: Some(5),
-                table: Some(1000),
-                ..Route::new("1.0.0.0/8".parse().unwrap(), gw)
-            };
-            let link_scope = Route { scope: Some(253), ..Route::new("2.0.0.0/8".parse().unwrap(), None) };
-            let v6 = Route { mtu: Some(1280), ..Route::new("::/0".parse().unwrap(), Some("fd77::9".parse().unwrap())) };
-            for route in [&full, &link_scope, &v6] {
-                add(&mut socket, &link, route).unwrap();
-            }
-            let found = socket.routes(&ours()).unwrap();
-            assert_eq!(found.len(), 3, "{found:?}");
-            let first = found.iter().find(|route| route.dst == full.dst).unwrap();
-            assert_eq!((first.mtu, first.advmss, first.priority, first.table), (Some(1400), Some(1300), 5, 1000));
-            assert_eq!(first.next_hops, [NextHop { gateway: gw, device: Some(link.index) }]);
-            assert_eq!(found.iter().find(|route| route.dst == link_scope.dst).unwrap().scope, 253);
-            assert!(found.iter().any(|route| route.is_default() && route.mtu == Some(1280)));
-            let main = RouteFilter { table: Some(MAIN), v6: Some(false), ..ours() };
-            assert_eq!(socket.routes(&main).unwrap().len(), 1);
-            socket.delete_route(&full, link.index).unwrap();
-            socket.delete_route(&full, link.index).unwrap();
-            assert_eq!(socket.routes(&ours()).unwrap().len(), 2);
-        });
-    }
-
-    #[test]
-    fn ci2_several_routes_to_one_destination() {
-        in_new_netns(|| {
-            let mut socket = RouteSocket::open().unwrap();
-            let link = device(&mut socket);
-            for (dst, gateways) in [("3.0.0.0/8", ["10.22.0.8", "10.22.0.9"]), ("fd99::/64", ["fd77::8", "fd77::9"])] {
-                for gateway in gateways {
-                    let route = Route::new(dst.parse().unwrap(), Some(gateway.parse().unwrap()));
-                    add(&mut socket, &link, &route).unwrap();
-                    let again = add(&mut socket, &link, &route).unwrap_err();
-                    assert!(again.is(Errno::EEXIST), "{again}");
-                }
-            }
-            let found = socket.routes(&ours()).unwrap();
-            let hops = |v6: bool| -> usize {
-                found.iter().filter(|route| route.dst.addr().is_ipv6() == v6).map(|route| route.next_hops.len()).sum()
-            };
-            assert_eq!((hops(false), hops(true)), (2, 2), "{found:?}");
-        });
-    }
-
-    #[test]
-    fn the_route_to_an_address() {
-        in_new_netns(|| {
-            let mut socket = RouteSocket::open().unwrap();
-            assert_eq!(socket.route_to("8.8.8.8".parse().unwrap()).unwrap(), None);
-            assert_eq!(socket.route_to("2001:db8::1".parse().unwrap()).unwrap(), None);
-            let link = device(&mut socket);
-            let found = socket.route_to("10.22.7.7".parse().unwrap()).unwrap().unwrap();
-            assert_eq!(found.next_hops, [NextHop { gateway: None, device: Some(link.index) }]);
-            assert!(socket.route_to("fd77::7".parse().unwrap()).unwrap().is_some());
-            let bad = Route::new("9.0.0.0/8".parse().unwrap(), Some("172.16.0.1".parse().unwrap()));
-            let text = add(&mut socket, &link, &bad).unwrap_err().to_string();
-            assert!(
-                text.starts_with("cannot add route 9.0.0.0/8 via 172.16.0.1 on br0: Network is unreachable"),
-                "{text}"
-            );
-        });
     }
 }

@@ -54,8 +54,13 @@ impl RouteSocket {
     /// # Errors
     /// The kernel refuses the socket.
     pub fn open() -> Result<Self, Error> {
+        Self::open_for(NETLINK_ROUTE)
+    }
+
+    /// A socket of another protocol, whose conversations have the same form.
+    pub(super) fn open_for(protocol: isize) -> Result<Self, Error> {
         let failed = |what: &'static str| move |error: std::io::Error| Error::Socket { what, errno: errno(&error) };
-        let socket = Socket::new(NETLINK_ROUTE).map_err(failed("open"))?;
+        let socket = Socket::new(protocol).map_err(failed("open"))?;
         // A lost answer must not hang a container's start for ever.
         for set in [
             setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(SECONDS)),

@@ -25,7 +25,10 @@ pub(crate) fn in_new_netns(test: impl FnOnce() + Send) {
 pub(crate) fn pinned_netns() -> Netns {
     thread::spawn(|| {
         unshare(CloneFlags::CLONE_NEWNET).expect("tests of the kernel need root");
-        Netns::current().expect("/proc is mounted")
+        let netns = Netns::current().expect("/proc is mounted");
+        // Out of it: a thread that is joined still has its namespace for a moment.
+        unshare(CloneFlags::CLONE_NEWNET).expect("tests of the kernel need root");
+        netns
     })
     .join()
     .expect("the thread ends")
