@@ -17,7 +17,7 @@ CNITOOL_VERSION := v1.3.0
 # Static, for any distribution. Without what nobody reads (lean.ld), and with relocations in the short form (RELR).
 LEAN := -C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs \
   -C link-arg=-Wl,--no-eh-frame-hdr -C link-arg=-Wl,-T,$(abspath lean.ld)
-PLUGINS := osvc-ipam osvc-bridge osvc-portmap
+PLUGINS := osvc-ipam osvc-bridge osvc-routed osvc-portmap
 
 # Program and the Debian package it is in: what the tests and the demo run.
 NEEDS := podman:podman containerd:containerd ctr:containerd runc:runc conmon:conmon nft:nftables ip:iproute2 \

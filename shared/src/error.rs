@@ -1,6 +1,6 @@
 //! Every error of the crate, with the code that the CNI specification gives it.
 
-use crate::{firewall, ipam, netlink, network, portmap, protocol};
+use crate::{firewall, ipam, netlink, network, portmap, protocol, routed};
 
 /// Error codes of the CNI specification 1.1.0, section "Error", and libcni's `ErrInvalidNetNS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,9 @@ pub enum Error {
     /// Bridges, pairs, container interfaces.
     #[error(transparent)]
     Network(#[from] network::Error),
+    /// Routed networks: segments, peers, tunnels.
+    #[error(transparent)]
+    Routed(Box<routed::Error>),
     /// nftables.
     #[error(transparent)]
     Firewall(#[from] firewall::Error),
@@ -60,6 +63,12 @@ pub enum Error {
     Several(Vec<Error>),
 }
 
+impl From<routed::Error> for Error {
+    fn from(error: routed::Error) -> Self {
+        Self::Routed(Box::new(error))
+    }
+}
+
 impl Error {
     /// The code printed to the runtime.
     pub fn code(&self) -> u32 {
@@ -67,6 +76,7 @@ impl Error {
             Self::Protocol(error) => error.code(),
             Self::Ipam(error) => error.code() as u32,
             Self::Network(error) => error.code() as u32,
+            Self::Routed(error) => error.code() as u32,
             Self::Firewall(error) => error.code() as u32,
             Self::Portmap(error) => error.code() as u32,
             Self::Netlink(_) => Code::Io as u32,

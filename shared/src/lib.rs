@@ -18,6 +18,8 @@ pub mod plugin;
 pub mod portmap;
 pub mod protocol;
 pub mod route;
+pub mod routed;
+pub mod teardown;
 
 pub use attachment::{Attachment, ContainerId, InterfaceName, NetworkName};
 pub use error::{Code, Error};

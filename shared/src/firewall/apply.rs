@@ -14,6 +14,7 @@ use super::wanted::{self, Share, Table};
 use super::{Error, carry, family::Family, foreign, neighbours, nft, verify};
 use crate::lock::{LockError, exclusively};
 use crate::netlink::netns::{NetnsId, host_id};
+use crate::network::cluster;
 use crate::network::record::NetworkRecord;
 use crate::{Host, NetworkName};
 
@@ -26,12 +27,29 @@ pub(super) fn locked<T>(host: &Host, act: impl FnOnce() -> Result<T, Error>) -> 
 }
 
 /// The networks that were set up in this boot and network namespace.
-pub(super) fn records(host: &Host, netns: &NetnsId) -> Result<Vec<NetworkRecord>, Error> {
-    let mut records = NetworkRecord::all(host)?;
-    records.retain(|record| record.is_of(host, netns));
+#[derive(Debug, Default)]
+pub(super) struct Networks {
+    /// Those of which all is known, in order of their names.
+    pub(super) records: Vec<NetworkRecord>,
+    /// Those of whose cluster the record cannot be read. Rules made without it would be wrong ones: the network would be
+    /// one of this node alone.
+    pub(super) unknown: Vec<NetworkRecord>,
+}
+
+pub(super) fn networks(host: &Host, netns: &NetnsId) -> Result<Networks, Error> {
+    let mut found = Networks::default();
+    for mut record in NetworkRecord::all(host)?.into_iter().filter(|record| record.is_of(host, netns)) {
+        match cluster::join(host, netns, &mut record) {
+            Ok(()) => found.records.push(record),
+            Err(error) => {
+                tracing::error!("network {}: its rules stay as they are: {error}", record.name);
+                found.unknown.push(record);
+            }
+        }
+    }
     // One set of networks gives one document, whatever the order of the folder.
-    records.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(records)
+    crate::order::sort_by(&mut found.records, |a, b| a.name.cmp(&b.name));
+    Ok(found)
 }
 
 /// How often the ruleset may be flushed under our hands.
@@ -60,7 +78,7 @@ pub(super) fn settle(host: &Host, without: Option<&NetworkName>) -> Result<(), E
 /// Makes the ruleset, and looks what has become of it. Only a whole one is remembered.
 fn settle_once(host: &Host, without: Option<&NetworkName>) -> Result<Found, Error> {
     let netns = host_id()?;
-    let records = records(host, &netns)?;
+    let Networks { records, unknown } = networks(host, &netns)?;
     let before = State::load(host, &netns);
 
     let mut kernel = Nfnetlink::open()?;
@@ -72,8 +90,10 @@ fn settle_once(host: &Host, without: Option<&NetworkName>) -> Result<Found, Erro
         snapshot => snapshot?,
     };
 
+    // Whatever is not the rules' own goes by the bridge alone.
+    let all: Vec<NetworkRecord> = records.iter().chain(&unknown).cloned().collect();
     // Set up again meanwhile, by an ADD that came behind the one which failed.
-    let without = without.filter(|name| !records.iter().any(|record| record.name == **name));
+    let without = without.filter(|name| !all.iter().any(|record| record.name == **name));
     let gone = without.map(|name| mark(OWN, name));
     let stale = |mark: &str| Some(mark) == gone.as_deref();
     let made = before
@@ -85,7 +105,7 @@ fn settle_once(host: &Host, without: Option<&NetworkName>) -> Result<Found, Erro
     }
     // The own ruleset is as wanted from here on; a failure to tidy up elsewhere is told at the end.
     // A network that leaves foreign chains alone may have been another one before.
-    let shut = records.iter().filter(|record| !wanted::opens_foreign(record)).map(|record| &record.name);
+    let shut = all.iter().filter(|record| !wanted::opens_foreign(record)).map(|record| &record.name);
     let mut closed = Ok(false);
     for name in shut.chain(without) {
         closed = match (closed, foreign::close(&snapshot, name)) {
@@ -93,11 +113,11 @@ fn settle_once(host: &Host, without: Option<&NetworkName>) -> Result<Found, Erro
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
     }
-    let (refused, opened) = foreign::open(&snapshot, &records);
+    let (refused, opened) = foreign::open(&snapshot, &all);
     changed |= opened || !matches!(closed, Ok(false));
     let told = before.as_ref().and_then(|state| state.firewalld.clone());
-    let firewalld = neighbours::settle_firewalld(told, &snapshot, &records);
-    if records.iter().any(wanted::opens_foreign) && changed {
+    let firewalld = neighbours::settle_firewalld(told, &snapshot, &all, !unknown.is_empty());
+    if all.iter().any(wanted::opens_foreign) && changed {
         neighbours::report_legacy();
     }
 
@@ -127,7 +147,7 @@ fn swap(snapshot: &Snapshot, records: &[NetworkRecord], gone: Option<&str>) -> R
     for (family, own) in &snapshot.own {
         let unknown: BTreeSet<_> = own.marks().filter(|mark| !known.contains(*mark)).collect();
         if !unknown.is_empty() {
-            tracing::warn!(%family, networks = ?unknown, "networks without a record are in our table: their rules are kept");
+            tracing::warn!(%family, networks = ?unknown, "networks whose records are lost or cannot be read are in our table: their rules are kept");
             kept.push((*family, carry::unknown(&nft::listing(*family)?, &known)));
         }
     }

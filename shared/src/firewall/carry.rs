@@ -7,12 +7,12 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::mark::OWN;
-use super::wanted::{Element, Place, Rule, Share};
+use super::wanted::{Element, INSIDE, LOCAL, Place, Rule, Share};
 
 /// What is in nft's listing of our table and is no network's of `known`, by their comments.
 pub fn unknown(listing: &str, known: &BTreeSet<String>) -> Share {
     let mut share = Share::default();
-    let mut chain = "";
+    let (mut chain, mut set) = ("", INSIDE);
     let mut elements = None::<String>;
     for line in listing.lines().map(str::trim) {
         // The elements of a set span lines, up to the closing brace.
@@ -21,12 +21,14 @@ pub fn unknown(listing: &str, known: &BTreeSet<String>) -> Share {
             let (text, last) = more.split_once('}').map_or((more, false), |(text, _)| (text, true));
             let whole = elements.take().unwrap_or_default() + text + " ";
             if last {
-                share.elements.extend(whole.split(',').filter_map(|text| element(text, known)));
+                share.elements.extend(whole.split(',').filter_map(|text| element(set, text, known)));
             } else {
                 elements = Some(whole);
             }
         } else if let Some(name) = line.strip_prefix("chain ").and_then(|rest| rest.split(' ').next()) {
             chain = name;
+        } else if let Some(name) = line.strip_prefix("set ").and_then(|rest| rest.split(' ').next()) {
+            set = if name == LOCAL { LOCAL } else { INSIDE };
         } else if let Some((text, mark)) = marked(line, known)
             && let Some(place) = place(chain, text)
         {
@@ -43,16 +45,19 @@ fn marked<'a>(text: &'a str, known: &BTreeSet<String>) -> Option<(&'a str, &'a s
     (mark.starts_with(OWN) && !known.contains(mark)).then(|| (text.trim(), mark))
 }
 
-fn element(text: &str, known: &BTreeSet<String>) -> Option<Element> {
+fn element(set: &'static str, text: &str, known: &BTreeSet<String>) -> Option<Element> {
     let (subnet, mark) = marked(text.trim(), known)?;
     // nft prints a single address without its length.
     let subnet = subnet.parse().or_else(|_| subnet.parse::<IpAddr>().map(IpNet::from)).ok()?;
-    Some(Element { subnet, mark: Some(mark.to_owned()) })
+    Some(Element { set, subnet, mark: Some(mark.to_owned()) })
 }
 
 fn place(chain: &str, text: &str) -> Option<Place> {
+    if chain == Place::Guard.chain() {
+        return Some(Place::Guard);
+    }
     if chain == Place::Masquerade.chain() {
-        return Some(Place::Masquerade);
+        return Some(if text.contains(" snat to ") { Place::Translate } else { Place::Masquerade });
     }
     let accepts = text.split_whitespace().next_back() == Some("accept");
     (chain == Place::Accept.chain()).then_some(if accepts { Place::Accept } else { Place::Drop })

@@ -13,6 +13,7 @@
 mod apply;
 pub mod batch;
 mod carry;
+mod cluster;
 mod conntrack;
 pub mod element;
 pub mod error;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::family::Family;
-use super::wanted::{INSIDE, Place, TABLE, Table};
+use super::wanted::{INSIDE, LOCAL, Place, TABLE, Table};
 
 /// Declares, deletes and defines each table, and deletes those of the families in `gone`.
 ///
@@ -25,21 +25,37 @@ pub fn document(tables: &[Table], gone: &[Family]) -> String {
 
 fn define(text: &mut String, Table { family, share }: &Table) -> std::fmt::Result {
     writeln!(text, "table {family} {TABLE}\ndelete table {family} {TABLE}\ntable {family} {TABLE} {{")?;
-    writeln!(text, "\tset {INSIDE} {{\n\t\ttype {}\n\t\tflags interval\n\t\telements = {{", family.address_type())?;
-    for element in &share.elements {
-        match &element.mark {
-            Some(mark) => writeln!(text, "\t\t\t{} comment \"{mark}\",", element.subnet)?,
-            None => writeln!(text, "\t\t\t{},", element.subnet)?,
+    for set in [INSIDE, LOCAL] {
+        let elements: Vec<_> = share.elements.iter().filter(|element| element.set == set).collect();
+        let asked = format!("@{set} ");
+        if elements.is_empty() && !share.rules.iter().any(|rule| rule.text.contains(&asked)) {
+            continue;
         }
+        writeln!(text, "\tset {set} {{\n\t\ttype {}\n\t\tflags interval", family.address_type())?;
+        if !elements.is_empty() {
+            writeln!(text, "\t\telements = {{")?;
+            for element in elements {
+                match &element.mark {
+                    Some(mark) => writeln!(text, "\t\t\t{} comment \"{mark}\",", element.subnet)?,
+                    None => writeln!(text, "\t\t\t{},", element.subnet)?,
+                }
+            }
+            writeln!(text, "\t\t}}")?;
+        }
+        writeln!(text, "\t}}")?;
     }
-    writeln!(text, "\t\t}}\n\t}}")?;
     let chains = [
+        (Place::Guard.chain(), "type filter hook prerouting priority -300; policy accept;"),
         (Place::Masquerade.chain(), "type nat hook postrouting priority 100; policy accept;"),
         (Place::Accept.chain(), "type filter hook forward priority 0; policy accept;"),
     ];
     for (chain, hook) in chains {
+        let rules: Vec<_> = share.rules.iter().filter(|rule| rule.place.chain() == chain).collect();
+        if rules.is_empty() && chain == Place::Guard.chain() {
+            continue;
+        }
         writeln!(text, "\tchain {chain} {{\n\t\t{hook}")?;
-        for rule in share.rules.iter().filter(|rule| rule.place.chain() == chain) {
+        for rule in rules {
             writeln!(text, "\t\t{} comment \"{}\"", rule.text, rule.mark)?;
         }
         writeln!(text, "\t}}")?;

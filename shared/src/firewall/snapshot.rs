@@ -7,10 +7,10 @@ use sha2::{Digest, Sha256};
 use super::Error;
 use super::family::Family;
 use super::foreign::{self, ForeignChain};
-use super::kernel::Rule;
+use super::kernel::{Rule, mentions};
 use super::mark::OWN;
 use super::nfnetlink::Nfnetlink;
-use super::wanted::{INSIDE, TABLE};
+use super::wanted::{INSIDE, LOCAL, TABLE};
 use crate::attachment::hex;
 
 /// Our table of one family.
@@ -75,6 +75,9 @@ impl Snapshot {
             rules.iter().for_each(|rule| add(&rule.bytes));
             let (elements, bytes) = kernel.elements(family.number(), TABLE, INSIDE)?;
             add(&bytes);
+            if rules.iter().any(|rule| mentions(rule, LOCAL)) {
+                add(&kernel.elements(family.number(), TABLE, LOCAL)?.1);
+            }
             let digest = hex(&hash.finalize()[..16]);
             own.insert(family, Own { digest, chains: names, rules, elements });
         }

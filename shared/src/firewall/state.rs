@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use super::family::Family;
@@ -52,12 +53,15 @@ impl From<&Chain> for ChainId {
 }
 
 /// What a firewalld was told.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Firewalld {
     /// The handle of its table: a firewalld that was restarted has another one.
     pub table: u64,
     /// The devices that it was asked to trust.
     pub devices: BTreeSet<String>,
+    /// The sources that it was asked to trust, by whatever device they come.
+    #[serde(default)]
+    pub sources: BTreeSet<IpNet>,
 }
 
 impl State {

@@ -1,5 +1,6 @@
 //! Against the kernel: each test in a network namespace and a state folder of its own.
 
+mod cluster;
 mod elements;
 mod flows;
 mod others;

@@ -6,15 +6,17 @@ use super::mark::{OWN, mark};
 use super::nfnetlink::Nfnetlink;
 use super::snapshot::{Own, Snapshot};
 use super::state::{ChainId, State};
-use super::wanted::{self, Place, Share, Table};
+use super::wanted::{self, Element, INSIDE, Place, Share, Table};
 use super::{Error, apply, foreign, neighbours};
 use crate::Host;
-use crate::netlink::netns::host_id;
+use crate::netlink::netns::{NetnsId, host_id};
+use crate::network::cluster;
 use crate::network::record::NetworkRecord;
 
 /// See [`super::in_place`].
 pub(super) fn in_place(host: &Host, record: &NetworkRecord) -> Result<bool, Error> {
     let netns = host_id()?;
+    let record = &joined(host, &netns, record);
     let Some(state) = State::load(host, &netns).filter(|state| state.made_for(record)) else {
         return Ok(false);
     };
@@ -32,10 +34,11 @@ pub(super) fn in_place(host: &Host, record: &NetworkRecord) -> Result<bool, Erro
 /// What of a network is not in the ruleset.
 pub(super) fn missing(host: &Host, record: &NetworkRecord) -> Result<Vec<Missing>, Error> {
     let netns = host_id()?;
+    let record = &joined(host, &netns, record);
     let state = State::load(host, &netns);
     let mut kernel = Nfnetlink::open()?;
     let snapshot = Snapshot::read(&mut kernel)?;
-    let tables = wanted::tables(&apply::records(host, &netns)?, &|_| Share::default());
+    let tables = wanted::tables(&apply::networks(host, &netns)?.records, &|_| Share::default());
     let mut missing = Vec::new();
     for table in &tables {
         let family = table.family;
@@ -60,6 +63,15 @@ pub(super) fn missing(host: &Host, record: &NetworkRecord) -> Result<Vec<Missing
         });
     }
     Ok(missing)
+}
+
+/// The record with what is known of its other nodes, as [`apply::networks`] gives it.
+fn joined(host: &Host, netns: &NetnsId, record: &NetworkRecord) -> NetworkRecord {
+    let mut record = record.clone();
+    if let Err(error) = cluster::join(host, netns, &mut record) {
+        tracing::debug!("network {}: {error}", record.name);
+    }
+    record
 }
 
 /// What a ruleset that was made looks like a moment later.
@@ -101,7 +113,8 @@ fn lacking(snapshot: &Snapshot, record: &NetworkRecord, wanted: &Table) -> Vec<M
     let mut missing = Vec::new();
     compare(own, &share, family, &mark, &mut missing);
     // A subnet inside of another network's is no element of its own.
-    let is_element = wanted.share.elements.iter().any(|element| element.mark.as_deref() == Some(&mark));
+    let is_mine = |element: &Element| element.set == INSIDE && element.mark.as_deref() == Some(&mark);
+    let is_element = wanted.share.elements.iter().any(is_mine);
     if is_element && !own.elements.contains(&mark) {
         missing.push(Missing::Elements(family));
     }
@@ -109,12 +122,15 @@ fn lacking(snapshot: &Snapshot, record: &NetworkRecord, wanted: &Table) -> Vec<M
 }
 
 fn compare(own: &Own, share: &Share, family: Family, mark: &str, missing: &mut Vec<Missing>) {
-    for chain in [Place::Masquerade.chain(), Place::Accept.chain()] {
+    for chain in [Place::Guard.chain(), Place::Masquerade.chain(), Place::Accept.chain()] {
+        let wanted = share.rules.iter().filter(|rule| rule.place.chain() == chain).count();
+        if wanted == 0 && chain == Place::Guard.chain() {
+            continue;
+        }
         if !own.chains.iter().any(|name| name == chain) {
             missing.push(Missing::Chain(family, chain));
             continue;
         }
-        let wanted = share.rules.iter().filter(|rule| rule.place.chain() == chain).count();
         let is_ours = |comment: &Option<String>| comment.as_deref() == Some(mark);
         let found = own.rules.iter().filter(|rule| rule.chain == chain && is_ours(&rule.comment)).count();
         if found < wanted {

@@ -3,6 +3,7 @@
 use ipnet::IpNet;
 use sha2::{Digest, Sha256};
 
+use super::cluster::{self, Sources};
 use super::family::Family;
 use super::mark::{OWN, is_device, mark};
 use crate::attachment::hex;
@@ -14,10 +15,17 @@ pub const TABLE: &str = "osvc-cni";
 /// The set of destinations that are ours, or that must not be masqueraded whoever sends.
 pub const INSIDE: &str = "inside";
 
+/// The set of sources on this host that leave a network with another address. It is there if a routed network needs it.
+pub const LOCAL: &str = "local";
+
 /// Where a rule stands. The order is that of the document; drops come before the accepts, which end the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// Source translation of what leaves: hook postrouting, priority 100 (srcnat).
+    /// Hook prerouting, priority -300 (raw): what must not come in. The chain is there if a routed network needs it.
+    Guard,
+    /// Hook postrouting, priority 100 (srcnat): source translation towards other nodes.
+    Translate,
+    /// Hook postrouting: source translation of what leaves.
     Masquerade,
     /// Hook forward, priority 0: what must not pass.
     Drop,
@@ -29,7 +37,8 @@ impl Place {
     /// The chain's name. (`masquerade` and the like are keywords of nft.)
     pub fn chain(self) -> &'static str {
         match self {
-            Self::Masquerade => "postrouting",
+            Self::Guard => "prerouting",
+            Self::Translate | Self::Masquerade => "postrouting",
             Self::Drop | Self::Accept => "forward",
         }
     }
@@ -46,10 +55,12 @@ pub struct Rule {
     pub mark: String,
 }
 
-/// One element of the set [`INSIDE`].
+/// One element of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Element {
-    /// The destinations.
+    /// The set: [`INSIDE`] or [`LOCAL`].
+    pub set: &'static str,
+    /// The addresses.
     pub subnet: IpNet,
     /// Its comment; none for what is nobody's.
     pub mark: Option<String>,
@@ -58,26 +69,42 @@ pub struct Element {
 /// The part of one family's table that is some network's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Share {
-    /// Elements of the set.
+    /// Elements of the sets.
     pub elements: Vec<Element>,
     /// Rules.
     pub rules: Vec<Rule>,
 }
 
 impl Share {
-    /// What one network needs in the table of one family; empty for a network without subnets there.
+    /// What one network needs in the table of one family; empty for a network that has no part there.
     ///
     /// What nft would refuse is left out, for it would refuse the rules of all networks.
     pub fn of(record: &NetworkRecord, family: Family) -> Self {
-        let mark = mark(OWN, &record.name);
-        // A /0 would make the whole world one of our networks, and end masquerading for everybody.
-        let subnets: Vec<IpNet> =
-            record.subnets.iter().filter(|s| family.holds(s) && s.prefix_len() > 0).map(IpNet::trunc).collect();
+        Self::among(record, family, &Sources::of([record]))
+    }
+
+    /// The same beside other networks, with which it may share tunnels: `sources` are those of all. As many rules and
+    /// elements, and some with another text.
+    pub fn among(record: &NetworkRecord, family: Family, sources: &Sources<'_>) -> Self {
         let mut share = Self::default();
-        if subnets.is_empty() {
-            return share;
+        share.bridge(record, family);
+        if let Some(cluster) = &record.cluster {
+            let mark = mark(OWN, &record.name);
+            let rules = cluster::rules(record, cluster, family, sources);
+            share.rules.extend(rules.into_iter().map(|(place, text)| Rule { place, text, mark: mark.clone() }));
+            share.add(INSIDE, &usable(&cluster.networks, family), &mark);
         }
-        let mut rule = |place, text| share.rules.push(Rule { place, text, mark: mark.clone() });
+        share
+    }
+
+    /// What a network needs for its bridge.
+    fn bridge(&mut self, record: &NetworkRecord, family: Family) {
+        let mark = mark(OWN, &record.name);
+        let subnets = usable(&record.subnets, family);
+        if subnets.is_empty() {
+            return;
+        }
+        let mut rule = |place, text| self.rules.push(Rule { place, text, mark: mark.clone() });
         let masquerade = match family {
             Family::Ip => record.masquerade_v4,
             Family::Ip6 => record.masquerade_v6,
@@ -93,9 +120,20 @@ impl Share {
             rule(Place::Accept, format!("iifname \"{}\" accept", record.bridge));
             rule(Place::Accept, format!("oifname \"{}\" accept", record.bridge));
         }
-        share.elements = subnets.into_iter().map(|subnet| Element { subnet, mark: Some(mark.clone()) }).collect();
-        share
+        self.add(INSIDE, &subnets, &mark);
+        if masquerade {
+            self.add(LOCAL, &subnets, &mark);
+        }
     }
+
+    fn add(&mut self, set: &'static str, subnets: &[IpNet], mark: &str) {
+        self.elements.extend(subnets.iter().map(|&subnet| Element { set, subnet, mark: Some(mark.to_owned()) }));
+    }
+}
+
+/// The subnets of a family. A /0 would make the whole world one of our networks, and end masquerading for everybody.
+fn usable(subnets: &[IpNet], family: Family) -> Vec<IpNet> {
+    subnets.iter().filter(|subnet| family.holds(subnet) && subnet.prefix_len() > 0).map(IpNet::trunc).collect()
 }
 
 /// Says in the log what [`Share::of`] leaves out.
@@ -130,12 +168,16 @@ pub fn fingerprint(record: &NetworkRecord) -> String {
             hash.update([0]);
         }
         for element in &share.elements {
+            hash.update(element.set.as_bytes());
             hash.update(element.subnet.to_string().as_bytes());
             hash.update([0]);
         }
     }
     if opens_foreign(record) {
         hash.update(record.bridge.as_bytes());
+        if let Some(cluster) = &record.cluster {
+            hash.update(format!("{:?}", (&cluster.devices, &cluster.plain)));
+        }
     }
     hex(&hash.finalize()[..16])
 }
@@ -152,11 +194,12 @@ pub struct Table {
 /// The tables that are wanted. `kept` are shares of networks that have no record; a family for which
 /// there is nothing has no table.
 pub fn tables(records: &[NetworkRecord], kept: &dyn Fn(Family) -> Share) -> Vec<Table> {
+    let sources = Sources::of(records);
     Family::ALL
         .into_iter()
         .filter_map(|family| {
             let mut whole = Share::default();
-            for share in records.iter().map(|record| Share::of(record, family)).chain([kept(family)]) {
+            for share in records.iter().map(|record| Share::among(record, family, &sources)).chain([kept(family)]) {
                 whole.elements.extend(share.elements);
                 whole.rules.extend(share.rules);
             }
@@ -164,109 +207,33 @@ pub fn tables(records: &[NetworkRecord], kept: &dyn Fn(Family) -> Share) -> Vec<
                 return None;
             }
             let nobodys = family.link_scope().iter().filter_map(|text| text.parse().ok());
-            whole.elements.extend(nobodys.map(|subnet| Element { subnet, mark: None }));
-            whole.elements = outermost(whole.elements);
-            whole.rules.sort_by_key(|rule| rule.place);
+            whole.elements.extend(nobodys.map(|subnet| Element { set: INSIDE, subnet, mark: None }));
+            let (inside, local) = whole.elements.into_iter().partition(|element| element.set == INSIDE);
+            whole.elements = outermost(inside, |element: &Element| element.subnet);
+            // A set that no rule asks for is none.
+            let asked = whole.rules.iter().any(|rule| rule.text.contains(&format!("@{LOCAL} ")));
+            if asked {
+                whole.elements.extend(outermost(local, |element| element.subnet));
+            }
+            crate::order::sort_by_key(&mut whole.rules, |rule| rule.place);
             Some(Table { family, share: whole })
         })
         .collect()
 }
 
-/// The elements without those that lie inside another one, which nft refuses ("conflicting intervals").
-/// Two subnets are disjoint, or one lies in the other.
-fn outermost(mut elements: Vec<Element>) -> Vec<Element> {
-    elements.sort_by_key(|element| (element.subnet.network(), element.subnet.prefix_len()));
-    let mut out: Vec<Element> = Vec::with_capacity(elements.len());
-    for element in elements {
-        if !out.last().is_some_and(|last| last.subnet.contains(&element.subnet)) {
-            out.push(element);
+/// What is left without networks that are the same as another one or lie in it: nft refuses these ("conflicting
+/// intervals"). Two networks are disjoint, or one lies in the other.
+pub(super) fn outermost<T>(mut all: Vec<T>, network: impl Fn(&T) -> IpNet) -> Vec<T> {
+    crate::order::sort_by_key(&mut all, |it| (network(it).network(), network(it).prefix_len()));
+    let mut out: Vec<T> = Vec::with_capacity(all.len());
+    for it in all {
+        if !out.last().is_some_and(|last| network(last).contains(&network(&it))) {
+            out.push(it);
         }
     }
     out
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::network::record::tests::record;
-    use proptest::prelude::*;
-
-    fn texts(share: &Share) -> Vec<&str> {
-        share.rules.iter().map(|rule| rule.text.as_str()).collect()
-    }
-
-    #[test]
-    fn e51_each_family_masquerades_for_itself() {
-        let mut both = record("a", &["10.1.0.0/16", "fd00:1::/64"]);
-        both.masquerade_v6 = false;
-        assert_eq!(
-            texts(&Share::of(&both, Family::Ip)),
-            [
-                "ip saddr 10.1.0.0/16 ip daddr != @inside masquerade",
-                "ip saddr 10.1.0.0/16 ip daddr != @inside ct state invalid drop",
-                "iifname \"obr_a\" accept",
-                "oifname \"obr_a\" accept"
-            ]
-        );
-        assert_eq!(
-            texts(&Share::of(&both, Family::Ip6)),
-            ["iifname \"obr_a\" accept", "oifname \"obr_a\" accept"],
-            "a public network is forwarded, and is one of ours for the others"
-        );
-        assert_eq!(Share::of(&both, Family::Ip6).elements.len(), 1);
-    }
-
-    #[test]
-    fn layer_2_needs_no_rule_of_ours_but_foreign_accepts_in_both_families() {
-        let layer2 = record("l2", &[]);
-        assert!(tables(std::slice::from_ref(&layer2), &|_| Share::default()).is_empty());
-        assert_eq!(forwards(&layer2).collect::<Vec<_>>(), Family::ALL);
-        assert_eq!(forwards(&record("a", &["10.1.0.0/16"])).collect::<Vec<_>>(), [Family::Ip]);
-    }
-
-    #[test]
-    fn an_invalid_network_costs_only_itself_its_rules() {
-        let mut bad = record("bad", &["10.2.0.0/16", "0.0.0.0/0"]);
-        bad.bridge = "obr_a_name_too_long".into();
-        let tables = tables(&[record("a", &["10.1.0.0/16"]), bad], &|_| Share::default());
-        assert_eq!(tables.len(), 1);
-        let share = &tables[0].share;
-        assert!(share.rules.iter().all(|rule| rule.mark == "osvc:a"), "{share:?}");
-        let inside: Vec<_> = share.elements.iter().map(|element| element.subnet.to_string()).collect();
-        assert_eq!(inside, ["10.1.0.0/16", "10.2.0.0/16", "224.0.0.0/4", "255.255.255.255/32"]);
-    }
-
-    #[test]
-    fn the_fingerprint_follows_what_is_rendered() {
-        let a = record("a", &["10.1.0.0/16"]);
-        let change = |act: &dyn Fn(&mut NetworkRecord)| {
-            let mut other = a.clone();
-            act(&mut other);
-            fingerprint(&other)
-        };
-        assert_eq!(fingerprint(&a), change(&|r| r.mtu = 9000));
-        assert_ne!(fingerprint(&a), change(&|r| r.masquerade_v4 = false));
-        assert_ne!(fingerprint(&a), change(&|r| r.forward_accept = ForwardAccept::Never));
-        assert_ne!(fingerprint(&a), change(&|r| r.bridge = "other".into()));
-        assert_ne!(fingerprint(&a), change(&|r| r.subnets.push("fd00::/64".parse().unwrap())));
-    }
-
-    proptest! {
-        #[test]
-        fn elements_are_disjoint_and_cover_what_was_given(given in prop::collection::vec((any::<u32>(), 1u8..=32), 0..40)) {
-            let given: Vec<IpNet> = given
-                .into_iter()
-                .map(|(base, prefix)| IpNet::new(std::net::Ipv4Addr::from(base).into(), prefix).unwrap().trunc())
-                .collect();
-            let out = outermost(given.iter().map(|&subnet| Element { subnet, mark: None }).collect());
-            for (i, a) in out.iter().enumerate() {
-                for b in &out[i + 1..] {
-                    prop_assert!(!a.subnet.contains(&b.subnet) && !b.subnet.contains(&a.subnet));
-                }
-            }
-            for subnet in given {
-                prop_assert!(out.iter().any(|element| element.subnet.contains(&subnet)));
-            }
-        }
-    }
-}
+#[path = "wanted_tests.rs"]
+mod tests;

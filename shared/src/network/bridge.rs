@@ -88,11 +88,7 @@ impl Site<'_> {
     /// The kernel does not answer. An end that cannot be a port is told in the log: its container may be on its way out.
     pub fn rejoin(&mut self, wanted: &Wanted, bridge: &Link) -> Result<u32, Error> {
         let mut rejoined = 0;
-        for port in self.socket.links()? {
-            let is_of_network = port.alias.as_deref().and_then(alias::network) == Some(wanted.name.as_str());
-            if !(is_of_network && port.is_a("veth") && is_ours(&port) && port.master.is_none()) {
-                continue;
-            }
+        for port in self.strays(wanted)? {
             let joined = self.socket.set_master(&port, bridge.index).and_then(|()| match wanted.hairpin {
                 true => self.socket.set_hairpin(&port, true),
                 false => Ok(()),
@@ -103,6 +99,17 @@ impl Site<'_> {
             }
         }
         Ok(rejoined)
+    }
+
+    /// The network's host ends that are in no bridge.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn strays(&mut self, wanted: &Wanted) -> Result<Vec<Link>, Error> {
+        let is_of_network = |port: &Link| port.alias.as_deref().and_then(alias::network) == Some(wanted.name.as_str());
+        let mut ports = self.socket.links()?;
+        ports.retain(|port| is_of_network(port) && port.is_a("veth") && is_ours(port) && port.master.is_none());
+        Ok(ports)
     }
 
     /// The addresses of the bridge that clash with a gateway.

@@ -6,6 +6,7 @@
 pub mod alias;
 mod bridge;
 pub mod check;
+pub mod cluster;
 pub mod config;
 pub mod container;
 pub mod error;

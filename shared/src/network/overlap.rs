@@ -3,12 +3,13 @@
 use ipnet::IpNet;
 
 use super::config::overlap;
+use super::setup::Site;
 use super::{Error, NetworkRecord};
 use crate::NetworkName;
 use crate::netlink::route::MAIN;
-use crate::netlink::{RouteFilter, RouteSocket};
+use crate::netlink::{PROTOCOL, RouteEntry, RouteFilter, RouteSocket};
 
-/// Refuses subnets that another network of ours has. Records count while their bridge is there.
+/// Refuses subnets that another network of ours has, here or on other nodes. Records count while their bridge is there.
 ///
 /// # Errors
 /// [`Error::OverlapsNetwork`], or the kernel does not answer.
@@ -19,7 +20,9 @@ pub fn with_networks(
     others: &[NetworkRecord],
 ) -> Result<(), Error> {
     for other in others.iter().filter(|other| other.name != *name && !other.gateways.is_empty()) {
-        let pairs = subnets.iter().flat_map(|mine| other.subnets.iter().map(move |theirs| (mine, theirs)));
+        let beyond = other.cluster.iter().flat_map(|cluster| &cluster.networks);
+        let theirs: Vec<&IpNet> = other.subnets.iter().chain(beyond).collect();
+        let pairs = subnets.iter().flat_map(|mine| theirs.iter().map(move |theirs| (mine, *theirs)));
         let Some((subnet, other_subnet)) = pairs.into_iter().find(|(mine, theirs)| overlap(mine, theirs)) else {
             continue;
         };
@@ -37,19 +40,39 @@ pub fn with_networks(
     Ok(())
 }
 
-/// Refuses subnets to which the host has a route already, except by the network's own bridge. Default
-/// routes, and those that lead nowhere (unreachable, blackhole), are no objection.
+impl Site<'_> {
+    /// Refuses networks of a cluster of which addresses are somebody else's here: another network of ours has them, or
+    /// the host has a route to them. This network's own bridge, and routes with our mark, are no objection.
+    ///
+    /// # Errors
+    /// [`Error::OverlapsNetwork`], [`Error::OverlapsRoute`], or the kernel does not answer.
+    pub fn refuse_whole(&mut self, name: &NetworkName, networks: &[IpNet], bridge: &str) -> Result<(), Error> {
+        let others = self.others(name)?;
+        with_networks(self.socket, name, networks, &others)?;
+        with_routes(self.socket, name, networks, bridge, |route| route.protocol == PROTOCOL)
+    }
+}
+
+/// Refuses subnets to which the host has a route already, except by the network's own bridge, or one that is its own.
+/// Default routes, and those that lead nowhere (unreachable, blackhole), are no objection.
 ///
 /// # Errors
 /// [`Error::OverlapsRoute`], or the kernel does not answer.
-pub fn with_routes(socket: &mut RouteSocket, name: &NetworkName, subnets: &[IpNet], bridge: &str) -> Result<(), Error> {
+pub fn with_routes(
+    socket: &mut RouteSocket,
+    name: &NetworkName,
+    subnets: &[IpNet],
+    bridge: &str,
+    is_own: impl Fn(&RouteEntry) -> bool,
+) -> Result<(), Error> {
+    let counts = |route: &RouteEntry| !route.is_default() && route.is_unicast() && !is_own(route);
     for v6 in [false, true] {
         let mine: Vec<_> = subnets.iter().filter(|subnet| subnet.addr().is_ipv6() == v6).collect();
         if mine.is_empty() {
             continue;
         }
         let filter = RouteFilter { v6: Some(v6), table: Some(MAIN), ..RouteFilter::default() };
-        for route in socket.routes(&filter)?.iter().filter(|route| !route.is_default() && route.is_unicast()) {
+        for route in socket.routes(&filter)?.iter().filter(|route| counts(route)) {
             let Some(subnet) = mine.iter().find(|subnet| overlap(subnet, &route.dst)) else { continue };
             // By name: the bridge may have been made after the routes were listed, by another ADD.
             let device = route.next_hops.first().and_then(|hop| hop.device);
@@ -91,7 +114,7 @@ mod tests {
             let name: NetworkName = "net".parse().unwrap();
             let lan = bridge(&mut socket, "lan0", &["10.22.4.1/24", "fd22::1/64"]);
             let mut check = |wanted: &[&str], own: &str| {
-                with_routes(&mut socket, &name, &subnets(wanted), own).map_err(|error| error.to_string())
+                with_routes(&mut socket, &name, &subnets(wanted), own, |_| false).map_err(|error| error.to_string())
             };
             assert_eq!(
                 check(&["10.22.0.0/16"], "obr_net").unwrap_err(),

@@ -12,6 +12,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use super::Error;
+use super::cluster::Cluster;
 use crate::netlink::netns::NetnsId;
 use crate::{Host, NetworkName};
 
@@ -55,6 +56,9 @@ pub struct NetworkRecord {
     /// The folder of the network's address records, when osvc-ipam allocates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipam: Option<PathBuf>,
+    /// What of a routed network lies beyond this host. Not in the file: see [`cluster`](super::cluster).
+    #[serde(skip)]
+    pub cluster: Option<Cluster>,
     /// Kernel boot id at setup.
     pub boot: String,
     /// The host's network namespace at setup.
@@ -214,6 +218,7 @@ pub(crate) mod tests {
             forward_accept: ForwardAccept::Auto,
             mtu: 1500,
             ipam: None,
+            cluster: None,
             boot: "boot".to_owned(),
             netns: NetnsId { cookie: Some(1), dev: 4, ino: 5, ctime: None },
         }
@@ -231,7 +236,7 @@ pub(crate) mod tests {
         a.save(&host).unwrap();
         assert_eq!(NetworkRecord::load(&host, &a.name).unwrap(), Some(a.clone()));
         let mut all = NetworkRecord::all(&host).unwrap();
-        all.sort_by(|a, b| a.name.cmp(&b.name));
+        crate::order::sort_by(&mut all, |a, b| a.name.cmp(&b.name));
         assert_eq!(all, [a.clone(), b]);
         let entries: Vec<_> = fs::read_dir(NetworkRecord::folder(&host)).unwrap().collect();
         assert_eq!(entries.len(), 2, "no temporary file is left");

@@ -12,9 +12,10 @@ use super::record::FORMAT;
 pub use super::undo::Undone;
 pub use super::wanted::Wanted;
 use super::wanted::{add_new, families};
-use super::{Error, NetworkRecord, forwarding, mtu, overlap as overlaps};
+use super::{Error, NetworkRecord, cluster, forwarding, mtu, overlap as overlaps};
 use crate::lock::{LockError, exclusively};
-use crate::netlink::{Link, NetnsId, RouteSocket};
+use crate::netlink::{Link, NetnsId, PROTOCOL, RouteEntry, RouteSocket};
+use crate::routed::RoutedRecord;
 use crate::{Host, NetworkName};
 
 /// A network that is set up.
@@ -107,7 +108,10 @@ impl Site<'_> {
             return Ok(());
         }
         overlaps::with_networks(self.socket, &wanted.name, &wanted.subnets, others)?;
-        overlaps::with_routes(self.socket, &wanted.name, &wanted.subnets, &wanted.bridge.name)
+        // What it had as a routed network goes before it is set up.
+        let was_routed = !wanted.routed && RoutedRecord::path(self.host, &wanted.name).exists();
+        let leaves = |route: &RouteEntry| was_routed && route.protocol == PROTOCOL;
+        overlaps::with_routes(self.socket, &wanted.name, &wanted.subnets, &wanted.bridge.name, leaves)
     }
 
     /// Sets the network up, or finds that it is.
@@ -163,10 +167,15 @@ impl Site<'_> {
         Ok((bridge, record))
     }
 
-    /// The networks of this boot and namespace, but for one.
+    /// The networks of this boot and namespace, but for one, with what of them is on other nodes.
     pub(super) fn others(&mut self, name: &NetworkName) -> Result<Vec<NetworkRecord>, Error> {
         let mut records = NetworkRecord::all(self.host)?;
         records.retain(|record| record.name != *name && record.is_of(self.host, self.netns));
+        for record in &mut records {
+            if let Err(error) = cluster::join(self.host, self.netns, record) {
+                tracing::warn!("network {}: its part on other nodes is left out: {error}", record.name);
+            }
+        }
         Ok(records)
     }
 
@@ -197,6 +206,7 @@ impl Site<'_> {
             forward_accept: wanted.forward_accept,
             mtu,
             ipam: wanted.ipam.clone(),
+            cluster: None,
             boot: self.host.boot.clone(),
             netns: self.netns.clone(),
         })

@@ -36,6 +36,7 @@ pub(super) fn wanted(name: &str, gateways: &[&str]) -> Wanted {
         detect_duplicates: false,
         hairpin: true,
         ipam: None,
+        routed: false,
     }
 }
 

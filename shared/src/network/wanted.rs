@@ -38,6 +38,8 @@ pub struct Wanted {
     pub hairpin: bool,
     /// The folder of the address records, when osvc-ipam allocates.
     pub ipam: Option<PathBuf>,
+    /// It is a segment of a routed network.
+    pub routed: bool,
 }
 
 impl Wanted {
@@ -60,6 +62,7 @@ impl Wanted {
             detect_duplicates: config.detect_duplicates,
             hairpin: config.hairpin,
             ipam,
+            routed: false,
         };
         for (subnet, gateway) in subnets {
             let gateway = gateway.filter(|_| config.is_gateway).and_then(|ip| IpNet::new(ip, subnet.prefix_len()).ok());

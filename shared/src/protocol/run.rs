@@ -76,6 +76,9 @@ pub trait Plugin {
     /// # Errors
     /// All that went wrong, after everything was tried.
     fn gc(&self, call: &Call) -> Result<(), crate::Error>;
+
+    /// What is left to be done when the answer is printed and no lock is held. It can fail for nobody.
+    fn answered(&self, _call: &Call) {}
 }
 
 /// What a process was started for.
@@ -124,11 +127,13 @@ pub fn run(plugin: &dyn Plugin) -> ExitCode {
         Ok(Task::Version) => print(&versions(), ExitCode::SUCCESS),
         Ok(Task::Call(call, job)) => {
             let _ = VERSION.set(call.version);
-            match serve(plugin, &call, &job) {
+            let code = match serve(plugin, &call, &job) {
                 Ok(Some(result)) => print(&result, ExitCode::SUCCESS),
                 Ok(None) => ExitCode::SUCCESS,
                 Err(error) => fail(Some(call.version), error.code(), &error.to_string(), error.details()),
-            }
+            };
+            plugin.answered(&call);
+            code
         }
         Err(Refusal { version, error }) => fail(version, error.code(), &error.to_string(), error.details()),
     }

@@ -18,6 +18,7 @@ use crate::network::port::{self, NewPort};
 use crate::network::setup::{Setup, Site, Undone};
 use crate::network::{self, Wanted, alias};
 use crate::protocol::{Call, CniResult, Command, Interface, SpecVersion, delegate};
+use crate::routed::node;
 use crate::{Attachment, Error, firewall, ipam as addresses, portmap};
 
 /// The index of the container's interface in the result.
@@ -26,8 +27,7 @@ const CONTAINER: u32 = 2;
 const TRIES: u32 = 8;
 
 /// Attaches a container.
-pub(super) fn add(call: &Call, attachment: &Attachment) -> Result<CniResult, Error> {
-    let network = Network::of(call)?;
+pub(in crate::plugin) fn add(call: &Call, attachment: &Attachment, network: &Network) -> Result<CniResult, Error> {
     let mac = network.low.mac(call.args.get("MAC"))?;
     let previous = call.config.prev_result()?;
     if matches!(network.source, Source::Nobody) {
@@ -52,9 +52,12 @@ pub(super) fn add(call: &Call, attachment: &Attachment) -> Result<CniResult, Err
         if setup.is_none() {
             site.refuse(&wanted)?;
         }
+        if let Some(member) = &network.member {
+            member.refuse(&mut site, setup.is_some())?;
+        }
     }
     let mut adding =
-        Adding { call, attachment, network: &network, mac, site, inside, netns: &netns, setup, made: Made::default() };
+        Adding { call, attachment, network, mac, site, inside, netns: &netns, setup, made: Made::default() };
     let result = adding.attach().inspect_err(|_| adding.undo())?;
     Ok(match previous {
         Some(previous) => joined(previous, result),
@@ -87,6 +90,9 @@ struct Made {
 
 impl Adding<'_> {
     fn attach(&mut self) -> Result<CniResult, Error> {
+        if let Some(member) = &self.network.member {
+            member.settle(&self.call.host)?;
+        }
         let (mut result, key) = self.addresses()?;
         result.check_version(self.call.version)?;
         self.fill(&mut result);
@@ -154,6 +160,9 @@ impl Adding<'_> {
         if config.is_default_gateway {
             result.routes.extend(default_routes(result));
         }
+        if let Some(member) = &self.network.member {
+            result.routes.extend(member.container_routes(result));
+        }
         if let Some(dns) = &config.dns {
             result.dns = dns.clone();
         }
@@ -165,18 +174,40 @@ impl Adding<'_> {
 
     /// The network itself and its rules. In place as a rule; then nothing is done.
     fn establish(&mut self, wanted: &Wanted) -> Result<(), Error> {
+        if self.network.member.is_none() {
+            self.leave_cluster();
+        }
         let setup = match self.setup.take() {
             Some(setup) => setup,
-            None => self.site.establish(wanted)?,
+            None => match &self.network.member {
+                Some(member) => {
+                    let wanted = member.sized(&mut self.site, wanted)?;
+                    self.site.establish(&wanted)?
+                }
+                None => self.site.establish(wanted)?,
+            },
         };
         let setup = self.setup.insert(setup);
+        let is_new = setup.is_new();
+        let changed = match &self.network.member {
+            Some(member) => member.establish(&mut self.site)?,
+            None => false,
+        };
         // A new one is not looked up first: somebody may be about to remove what an undone ADD of before had made.
-        if setup.is_new() || !firewall::in_place(&self.call.host, &setup.record)? {
+        if is_new || changed || !firewall::in_place(&self.call.host, &setup.record)? {
             firewall::apply(&self.call.host)?;
         }
-        let is_new = setup.is_new();
         self.restore_ports(is_new);
         Ok(())
+    }
+
+    /// What the network had when it was a routed one goes. No reason for the ADD to fail: it needs none of that.
+    fn leave_cluster(&mut self) {
+        let Site { host, netns, socket } = &mut self.site;
+        match node::leave(host, netns, socket, &self.call.network) {
+            Ok(changes) => changes.iter().for_each(|change| tracing::info!("network {}: {change}", self.call.network)),
+            Err(error) => tracing::warn!("network {}: {error}", self.call.network),
+        }
     }
 
     /// Published ports that somebody flushed come back with whatever container starts next. No reason for it to fail.
@@ -276,7 +307,12 @@ impl Adding<'_> {
         }
         if let Some(setup) = self.setup.take() {
             match self.site.undo(setup) {
-                Ok(Undone::Gone) => told(firewall::forget(&call.host, &call.network).map_err(Error::from)),
+                Ok(Undone::Gone) => {
+                    if let Some(member) = &self.network.member {
+                        told(member.remove(&mut self.site));
+                    }
+                    told(firewall::forget(&call.host, &call.network).map_err(Error::from));
+                }
                 Ok(Undone::Restored) => told(firewall::apply(&call.host).map_err(Error::from)),
                 Ok(Undone::Nothing) => {}
                 Err(error) => told(Err(error.into())),

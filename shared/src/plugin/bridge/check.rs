@@ -15,8 +15,7 @@ use crate::protocol::{self, Call, CniResult, Command, delegate};
 use crate::{Attachment, Error, firewall};
 
 /// Verifies an attachment.
-pub(super) fn check(call: &Call, attachment: &Attachment) -> Result<(), Error> {
-    let network = Network::of(call)?;
+pub(in crate::plugin) fn check(call: &Call, attachment: &Attachment, network: &Network) -> Result<(), Error> {
     let previous = call.config.prev_result()?.ok_or(protocol::Error::PrevResultMissing)?;
     let listed = listed(&previous, attachment, network.config.up);
     match &network.source {
@@ -35,10 +34,10 @@ pub(super) fn check(call: &Call, attachment: &Attachment) -> Result<(), Error> {
     let mut site = Site { host: &call.host, netns: &host_netns, socket: &mut socket };
     let record = NetworkRecord::load(&call.host, &call.network)?;
     check_network(&mut site, &mut inside, record.as_ref(), attachment, &listed)?;
-    match &record {
-        Some(record) => Ok(firewall::check(&call.host, record)?),
-        None => Ok(()),
+    if let Some(record) = &record {
+        firewall::check(&call.host, record)?;
     }
+    network.member.as_ref().map_or(Ok(()), |member| member.check(&mut site))
 }
 
 /// The part of a result that is this attachment's. Chained plugins may have added interfaces and addresses.

@@ -1,18 +1,19 @@
 //! DEL: link, then address. It needs neither namespace nor configuration nor previous result.
 
+use serde::Deserialize;
+
 use super::super::ipam;
-use super::delegated;
 use crate::ipam::config::Folders;
 use crate::ipam::host_local::HostLocal;
 use crate::netlink::netns::{Netns, Probe, probe};
 use crate::netlink::{Link, Mac, RouteSocket};
 use crate::network::config::Low;
 use crate::network::{self, BridgeConfig, NetworkRecord, port};
-use crate::protocol::{Call, Command, delegate};
+use crate::protocol::{Call, Command, delegate, json};
 use crate::{Attachment, Error};
 
 /// Detaches a container.
-pub(super) fn del(call: &Call, attachment: &Attachment) -> Result<(), Error> {
+pub(in crate::plugin) fn del(call: &Call, attachment: &Attachment) -> Result<(), Error> {
     let mut errors: Vec<Error> = Vec::new();
     match RouteSocket::open() {
         Ok(mut socket) => {
@@ -101,4 +102,17 @@ fn bridge(call: &Call, socket: &mut RouteSocket) -> Result<Option<u32>, Error> {
         }
     }
     Ok(None)
+}
+
+/// The plugin that `ipam.type` names, if that is not osvc-ipam; whatever else is wrong with the
+/// configuration. For DEL and GC.
+pub(super) fn delegated(call: &Call) -> Option<String> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Kind {
+        r#type: Option<String>,
+    }
+    let ipam = call.config.get("ipam")?;
+    let Kind { r#type } = json::from_value(ipam).ok()?;
+    r#type.filter(|plugin| plugin != "osvc-ipam")
 }
