@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod routed;
+
+pub use routed::{ConfCommand, NewCommand, NewRouted, WireguardCommand};
+
 /// The container networks of this host: set them up, see who has which address, sweep.
 #[derive(Debug, Parser)]
 #[command(name = "osvc-net", version, about, arg_required_else_help = true)]
@@ -32,6 +36,32 @@ pub enum Command {
         /// Say what would be done, and do nothing
         #[arg(long)]
         dry_run: bool,
+
+        /// Remove the tunnels of a routed network's former mode now, instead of after a day
+        ///
+        /// They receive from nodes that have not been changed yet: prune when all have.
+        #[arg(long)]
+        prune: bool,
+    },
+
+    /// Take networks off this node: bridges, tunnels, routes and rules
+    ///
+    /// Whether they are configured or not. Addresses, segments and keys are remembered: a network that is set up again is
+    /// what it was.
+    Teardown {
+        /// The networks
+        #[arg(value_name = "NETWORK", required = true)]
+        networks: Vec<String>,
+
+        /// Say what would be removed, and do nothing
+        #[arg(long)]
+        dry_run: bool,
+
+        /// Also while containers have addresses or host ports in it
+        ///
+        /// A bridge with ports stays, without its gateway addresses.
+        #[arg(long)]
+        force: bool,
     },
 
     /// Give back the addresses and host ports of containers that are gone
@@ -53,6 +83,31 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         command: PortCommand,
+    },
+
+    /// List the other nodes of routed networks, and how their containers are reached
+    Peers {
+        /// The networks [default: all that are routed]
+        #[arg(value_name = "NETWORK")]
+        networks: Vec<String>,
+
+        /// How to print it
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Format,
+    },
+
+    /// WireGuard keys of routed networks
+    Wireguard {
+        /// What to do.
+        #[command(subcommand)]
+        command: WireguardCommand,
+    },
+
+    /// Write and edit network configurations
+    Conf {
+        /// What to do.
+        #[command(subcommand)]
+        command: ConfCommand,
     },
 
     /// See the addresses
@@ -124,5 +179,6 @@ mod tests {
         assert_eq!(arguments.conf_dir, Some("/x".into()));
         assert!(matches!(arguments.command, Command::Gc { networks, dry_run: true } if networks == ["a"]));
         assert!(Arguments::try_parse_from(["osvc-net", "ip", "ls", "-o", "yaml"]).is_err());
+        assert!(Arguments::try_parse_from(["osvc-net", "teardown"]).is_err(), "all networks are never meant by none");
     }
 }

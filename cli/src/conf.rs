@@ -15,6 +15,9 @@ use crate::locate;
 /// Where the runtimes look.
 pub const FOLDER: &str = "/etc/cni/net.d";
 
+/// The plugin of networks that end with the host.
+pub const BRIDGE: &str = "osvc-bridge";
+
 /// The plugin that publishes ports, whoever gave the addresses.
 pub const PORTMAP: &str = "osvc-portmap";
 
@@ -32,6 +35,8 @@ pub struct Definition {
     pub version: SpecVersion,
     /// The plugins.
     pub plugins: Vec<Plugin>,
+    /// Other files for a network of this name, which do not count.
+    pub shadowed: Vec<PathBuf>,
 }
 
 /// The configuration of one of a network's plugins.
@@ -107,8 +112,11 @@ pub fn load(folder: &Path) -> Result<(Vec<Definition>, Vec<Error>), Error> {
     let (mut definitions, mut faults) = (Vec::<Definition>::new(), Vec::new());
     for file in files {
         match read(&file) {
-            Ok(Some(new)) if definitions.iter().all(|known| known.name != new.name) => definitions.push(new),
-            Ok(_) => {}
+            Ok(Some(new)) => match definitions.iter_mut().find(|known| known.name == new.name) {
+                Some(known) => known.shadowed.push(new.file),
+                None => definitions.push(new),
+            },
+            Ok(None) => {}
             Err(error) => faults.push(error),
         }
     }
@@ -159,7 +167,7 @@ pub fn parse(file: &Path, text: &[u8]) -> Result<Definition, Error> {
     };
     let plugins = objects.into_iter().enumerate().map(plugin).collect::<Result<_, _>>()?;
     match name.parse() {
-        Ok(name) => Ok(Definition { name, file: file.to_owned(), version, plugins }),
+        Ok(name) => Ok(Definition { name, file: file.to_owned(), version, plugins, shadowed: Vec::new() }),
         Err(source) => Err(Error::Name { place: place(1, 1), name, source }),
     }
 }
@@ -235,6 +243,7 @@ mod tests {
         let names: Vec<_> =
             definitions.iter().map(|network| (network.name.as_str(), &*network.plugins[0].kind)).collect();
         assert_eq!(names, [("a", "osvc-bridge"), ("b", "bridge")]);
+        assert_eq!(definitions[0].shadowed, [folder.path().join("20-a.conflist")]);
         assert_eq!(faults.len(), 2, "{faults:?}");
         assert!(load(&folder.path().join("absent")).is_err());
     }

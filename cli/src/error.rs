@@ -89,8 +89,18 @@ pub enum Error {
         network: NetworkName,
     },
     /// A network of which only records are left.
-    #[error("network {0} has records but no configuration: it cannot be set up")]
+    #[error(
+        "network {0} has records but no configuration: it cannot be set up; `osvc-net teardown {0}` removes what there is"
+    )]
     Unconfigured(NetworkName),
+    /// A network that is to go while it is used.
+    #[error("network {network} is in use by {tenants}: stop them, or use --force; nothing was removed")]
+    InUse {
+        /// Which.
+        network: NetworkName,
+        /// By whom.
+        tenants: String,
+    },
     /// Published ports that do not go with what their network's configuration says now.
     #[error(
         "network {network}: snat is false, but {holder} has ports on 127.0.0.1: all of the network stay as they were"
@@ -100,6 +110,98 @@ pub enum Error {
         network: NetworkName,
         /// Whose ports.
         holder: String,
+    },
+    /// A file that cannot be written.
+    #[error("cannot write {}: {source}", .path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// A network that has no nodes.
+    #[error("{}: network {network} is no routed one: it has no plugin osvc-routed", .file.display())]
+    NotRouted {
+        /// Its configuration.
+        file: PathBuf,
+        /// The network.
+        network: NetworkName,
+    },
+    /// A routed network.
+    #[error("network {network}: {source}")]
+    Routed {
+        /// Which.
+        network: NetworkName,
+        /// Why.
+        source: Box<osvc_cni::routed::Error>,
+    },
+    /// What could not be done for a node of a routed network.
+    #[error("network {network}: {node}: {fault}")]
+    Peer {
+        /// Which.
+        network: NetworkName,
+        /// The node.
+        node: String,
+        /// Why.
+        fault: String,
+    },
+    /// A routed network that is not as it should be.
+    #[error("network {network}: {what}")]
+    Missing {
+        /// Which.
+        network: NetworkName,
+        /// What is missing.
+        what: String,
+    },
+    /// A node that is to join is there.
+    #[error("network {network} has a node {node} already")]
+    NodeThere {
+        /// Which.
+        network: NetworkName,
+        /// The node.
+        node: String,
+    },
+    /// A node that is to go is not there.
+    #[error("network {network} has no node {node}: there are {}", .known.join(", "))]
+    NoNode {
+        /// Which.
+        network: NetworkName,
+        /// As given.
+        node: String,
+        /// All there are.
+        known: Vec<String>,
+    },
+    /// A network without nodes is none.
+    #[error("{node} is the last node of network {network}: remove the network's configuration instead")]
+    LastNode {
+        /// Which.
+        network: NetworkName,
+        /// The node.
+        node: String,
+    },
+    /// A node that cannot join.
+    #[error("network {network}: {why}")]
+    NoSegment {
+        /// Which.
+        network: NetworkName,
+        /// Why.
+        why: String,
+    },
+    /// A network that is not known, for which a key was asked.
+    #[error("{unknown}; `osvc-net wireguard pubkey {network} --new` makes a key for one that is not configured yet")]
+    NoKeyYet {
+        /// Why it is not known.
+        unknown: Box<Error>,
+        /// Its name.
+        network: NetworkName,
+    },
+    /// A name that no network can have.
+    #[error("network name {name:?}: {source}")]
+    NoName {
+        /// As given.
+        name: String,
+        /// Why.
+        source: NameError,
     },
     /// All that concerns no network of its own.
     #[error(transparent)]

@@ -1,14 +1,18 @@
-//! `osvc-net gc`: gives back the addresses and host ports of what is provably dead.
+//! `osvc-net gc`: gives back the addresses and host ports of what is provably dead, and what a node keeps of networks that
+//! it has left.
 
 use std::fmt::Write;
 
 use osvc_cni::netlink::RouteSocket;
 use osvc_cni::network::port;
-use osvc_cni::{Host, ipam, portmap};
+use osvc_cni::plugin::routed::departed;
+use osvc_cni::{Host, firewall, ipam, portmap};
 
+use crate::conf::BRIDGE;
 use crate::error::Error;
-use crate::networks::Networks;
-use crate::output;
+use crate::networks::{Network, Networks};
+use crate::nodes::ROUTED;
+use crate::{output, teardown};
 
 /// Sweeps the named networks, or all, and prints what was given back.
 pub fn run(host: &Host, networks: Networks, names: &[String], dry_run: bool) -> Result<(), Vec<Error>> {
@@ -49,6 +53,10 @@ pub fn run(host: &Host, networks: Networks, names: &[String], dry_run: bool) -> 
             }
             Err(error) => errors.push(failed(error.into())),
         }
+        match outlived(host, network, dry_run) {
+            Ok(told) => text += &told,
+            Err(error) => errors.push(error),
+        }
         if dry_run {
             continue;
         }
@@ -66,4 +74,25 @@ pub fn run(host: &Host, networks: Networks, names: &[String], dry_run: bool) -> 
     }
     errors.extend(output::print(&text).err());
     if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// What is set up of a network that this node has left, or that is no routed one any more.
+fn outlived(host: &Host, network: &Network, dry_run: bool) -> Result<String, Error> {
+    if let Some((definition, plugin)) = network.plugin(ROUTED) {
+        // What else is wrong with a configuration is none of a sweep's business.
+        let why = definition.call(plugin, host).ok().and_then(|call| departed(&call).ok().flatten());
+        return match why {
+            Some(why) => Ok(teardown::departed(host, network, &why, dry_run)?.unwrap_or_default()),
+            None => Ok(String::new()),
+        };
+    }
+    if network.plugin(BRIDGE).is_none() {
+        return Ok(String::new());
+    }
+    let failed = |source| Error::Network { network: network.name.clone(), source: Box::new(source) };
+    let told = teardown::leave(host, &network.name, dry_run).map_err(failed)?;
+    if !told.is_empty() && !dry_run {
+        firewall::apply(host).map_err(|error| failed(error.into()))?;
+    }
+    Ok(told)
 }

@@ -9,7 +9,7 @@ pub fn place(text: &[u8], offset: usize) -> (usize, usize) {
 
 /// The offset of the element `index` of the list under `key` of the outermost object, in a text that is JSON.
 pub fn element(text: &[u8], key: &str, index: usize) -> Option<usize> {
-    let mut scanner = Scanner { text, at: 0 };
+    let mut scanner = Scanner::new(text);
     scanner.expect(b'{')?;
     loop {
         let name = scanner.string()?;
@@ -29,26 +29,39 @@ pub fn element(text: &[u8], key: &str, index: usize) -> Option<usize> {
     Some(scanner.at)
 }
 
-struct Scanner<'a> {
+/// A text that is read from its beginning on. All of its functions end at what is no JSON, at the latest.
+#[derive(Debug, Clone)]
+pub struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
 }
 
 impl<'a> Scanner<'a> {
+    /// At the beginning of a text.
+    pub fn new(text: &'a [u8]) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// How far it was read, in bytes.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
     /// The next byte that is no white space.
-    fn peek(&mut self) -> Option<u8> {
+    pub fn peek(&mut self) -> Option<u8> {
         while self.text.get(self.at)?.is_ascii_whitespace() {
             self.at += 1;
         }
         self.text.get(self.at).copied()
     }
 
-    fn expect(&mut self, byte: u8) -> Option<()> {
+    /// Steps over that byte, and white space before it.
+    pub fn expect(&mut self, byte: u8) -> Option<()> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
     /// A string, without its quotes and with its escapes.
-    fn string(&mut self) -> Option<&'a [u8]> {
+    pub fn string(&mut self) -> Option<&'a [u8]> {
         self.expect(b'"')?;
         let start = self.at;
         loop {
@@ -63,7 +76,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Steps over a value.
-    fn value(&mut self) -> Option<()> {
+    pub fn value(&mut self) -> Option<()> {
         let mut depth = 0_usize;
         loop {
             match self.peek()? {

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use osvc_cni::ipam::config::Folders;
 use osvc_cni::network::NetworkRecord;
+use osvc_cni::routed::RoutedRecord;
 use osvc_cni::{Host, NetworkName, portmap};
 
-use crate::conf::{self, Definition, FOLDER};
+use crate::conf::{self, Definition, FOLDER, Plugin};
 use crate::error::Error;
 use crate::nearest::nearest;
 
@@ -46,9 +47,11 @@ impl Networks {
             known.insert(network.name.to_string(), network);
         }
         let recorded = NetworkRecord::all(host)?.into_iter().map(|record| record.name);
+        let routed = RoutedRecord::all(host)?.into_iter().map(|record| record.name);
         for name in portmap::networks(host)
             .into_iter()
             .chain(recorded)
+            .chain(routed)
             .chain(folders(&host.state.join("ipam"))?)
             .chain(folders(&host.state.join("folders"))?)
         {
@@ -73,6 +76,11 @@ impl Networks {
         (networks, faults.into_iter().chain(unknown).collect())
     }
 
+    /// True if there is such a network.
+    pub fn knows(&self, name: &NetworkName) -> bool {
+        self.known.contains_key(name.as_str())
+    }
+
     fn unknown(&self, name: &str) -> Error {
         Error::Unknown {
             name: name.to_owned(),
@@ -83,6 +91,12 @@ impl Networks {
 }
 
 impl Network {
+    /// Its configuration, and in it that of the plugin of this kind.
+    pub fn plugin(&self, kind: &str) -> Option<(&Definition, &Plugin)> {
+        let definition = self.definition.as_ref()?;
+        Some((definition, definition.plugins.iter().find(|plugin| plugin.kind == kind)?))
+    }
+
     /// The folders of its addresses by its configuration.
     pub fn address_folders(&self, host: &Host) -> Option<Folders> {
         let definition = self.definition.as_ref()?;

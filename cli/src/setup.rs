@@ -7,39 +7,51 @@ use osvc_cni::netlink::netns::host_id;
 use osvc_cni::network::NetworkRecord;
 use osvc_cni::network::setup::{Site, Wanted};
 use osvc_cni::plugin::bridge;
+use osvc_cni::plugin::routed::How;
 use osvc_cni::portmap::config::Options;
 use osvc_cni::portmap::{self, Mended, Reconfigured};
 use osvc_cni::{Host, firewall};
 
-use crate::conf::PORTMAP;
+use crate::conf::{BRIDGE, PORTMAP};
 use crate::error::Error;
 use crate::networks::{Network, Networks};
-use crate::output;
+use crate::nodes::ROUTED;
+use crate::{output, routed_setup, teardown};
 
 /// Sets up the named networks, or all that osvc-bridge serves, and prints what it found.
-pub fn run(host: &Host, networks: Networks, names: &[String], dry_run: bool) -> Result<(), Vec<Error>> {
+pub fn run(host: &Host, networks: Networks, names: &[String], how: How) -> Result<(), Vec<Error>> {
+    let dry_run = how.dry_run;
     let (chosen, mut errors) = networks.choose(names);
     let mut text = String::new();
     let mut rules_wanted = Vec::new();
     for network in &chosen {
-        match one(host, network, dry_run) {
-            Ok(Some(Found { line, rules })) => {
+        match one(host, network, how) {
+            Ok(Some(Found { line, rules, faults })) => {
                 text += &line;
+                errors.extend(faults);
                 rules_wanted.extend((!rules).then_some(&network.name));
             }
-            // Somebody else's network, which was not asked for by name.
-            Ok(None) if names.is_empty() => {}
-            Ok(None) if publishes(network) => {}
-            Ok(None) => errors.push(match &network.definition {
-                Some(definition) => Error::NotOurs { file: definition.file.clone(), network: network.name.clone() },
-                None => Error::Unconfigured(network.name.clone()),
-            }),
+            Ok(None) => {
+                match teardown::report(host, network) {
+                    Ok(told) => text += &told.unwrap_or_default(),
+                    Err(error) => errors.push(error),
+                }
+                // Somebody else's network is wrong only where it was asked for by name.
+                if !names.is_empty() && !publishes(network) {
+                    errors.push(match &network.definition {
+                        Some(definition) => {
+                            Error::NotOurs { file: definition.file.clone(), network: network.name.clone() }
+                        }
+                        None => Error::Unconfigured(network.name.clone()),
+                    });
+                }
+            }
             Err(error) => errors.push(error),
         }
     }
     // The rules of all networks are one ruleset: swapped once.
     if !rules_wanted.is_empty() {
-        let applied = if dry_run { Ok(()) } else { firewall::apply(host) };
+        let applied = if dry_run { firewall::available() } else { firewall::apply(host) };
         match applied {
             Ok(()) => {
                 let done = if dry_run { "firewall rules would be made" } else { "firewall rules made" };
@@ -111,30 +123,36 @@ fn publishes(network: &Network) -> bool {
 }
 
 /// What a network was found to be.
-struct Found {
+pub struct Found {
     /// What to tell of it.
-    line: String,
+    pub line: String,
     /// Its firewall rules are there.
-    rules: bool,
+    pub rules: bool,
+    /// What of it does not work although the rest does.
+    pub faults: Vec<Error>,
 }
 
 /// Sets one network up; `None` if no plugin of ours does that.
-fn one(host: &Host, network: &Network, dry_run: bool) -> Result<Option<Found>, Error> {
+fn one(host: &Host, network: &Network, how: How) -> Result<Option<Found>, Error> {
+    if let Some((definition, plugin)) = network.plugin(ROUTED) {
+        return routed_setup::run(host, network, definition, plugin, how).map(Some);
+    }
     let Some(definition) = &network.definition else { return Ok(None) };
-    let Some(plugin) = definition.plugins.iter().find(|plugin| plugin.kind == "osvc-bridge") else { return Ok(None) };
+    let Some(plugin) = definition.plugins.iter().find(|plugin| plugin.kind == BRIDGE) else { return Ok(None) };
     let misconfigured =
         |source| Error::Config { place: plugin.place.clone(), network: network.name.clone(), source: Box::new(source) };
     let call = definition.call(plugin, host).map_err(misconfigured)?;
     let Some(wanted) = bridge::wanted(&call).map_err(misconfigured)? else {
         let ipam = plugin.ipam().unwrap_or_default();
         let line = format!("{}: left to its first container, since {ipam} knows its addresses\n", network.name);
-        return Ok(Some(Found { line, rules: true }));
+        return Ok(Some(Found { line, rules: true, faults: Vec::new() }));
     };
     let failed = |source| Error::Network { network: network.name.clone(), source: Box::new(source) };
-    establish(host, &wanted, dry_run).map(Some).map_err(failed)
+    establish(host, &wanted, how.dry_run).map(Some).map_err(failed)
 }
 
 fn establish(host: &Host, wanted: &Wanted, dry_run: bool) -> Result<Found, osvc_cni::Error> {
+    let left = teardown::leave(host, &wanted.name, dry_run)?;
     let netns = host_id()?;
     let mut socket = RouteSocket::open()?;
     let mut site = Site { host, netns: &netns, socket: &mut socket };
@@ -144,28 +162,41 @@ fn establish(host: &Host, wanted: &Wanted, dry_run: bool) -> Result<Found, osvc_
         Some(setup) => setup,
         None if dry_run => {
             site.refuse(wanted)?;
-            return Ok(Found { line: line(wanted, "would be set up", None), rules: false });
+            // Its rules may be there all the same.
+            let recorded = if site.is_recorded(wanted)? { NetworkRecord::load(host, &wanted.name)? } else { None };
+            let rules = match recorded {
+                Some(record) => left.is_empty() && firewall::in_place(host, &record)?,
+                None => false,
+            };
+            let line = left + &line(wanted, "would be set up", None);
+            return Ok(Found { line, rules, faults: Vec::new() });
         }
         None => site.establish(wanted)?,
     };
-    if !dry_run && site.rejoin(wanted, &setup.bridge)? > 0 {
+    let mut note = None;
+    if dry_run {
+        let strays = site.strays(wanted)?.len();
+        if strays > 0 {
+            note = Some(format!("{}: {strays} containers would be put back into the bridge\n", wanted.name));
+        }
+    } else if site.rejoin(wanted, &setup.bridge)? > 0 {
         state = "set up";
     }
-    let mut note = None;
     if let Some(mtu) = site.other_mtu(wanted, &setup)? {
         if dry_run {
-            note = Some(format!("{}: MTU would become {mtu}\n", wanted.name));
+            *note.get_or_insert_default() += &format!("{}: MTU would become {mtu}\n", wanted.name);
         } else {
             site.change_mtu(&mut setup, mtu)?;
             state = "set up";
         }
     }
-    let rules = firewall::in_place(host, &setup.record)?;
-    Ok(Found { line: line(wanted, state, Some(&setup.record)) + &note.unwrap_or_default(), rules })
+    let rules = left.is_empty() && firewall::in_place(host, &setup.record)?;
+    let line = left + &line(wanted, state, Some(&setup.record)) + &note.unwrap_or_default();
+    Ok(Found { line, rules, faults: Vec::new() })
 }
 
 /// `podnet: in place, bridge obr_podnet with 10.22.0.1/16, MTU 1500`
-fn line(wanted: &Wanted, state: &str, record: Option<&NetworkRecord>) -> String {
+pub fn line(wanted: &Wanted, state: &str, record: Option<&NetworkRecord>) -> String {
     let gateways = wanted.gateways.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let mut line = format!("{}: {state}, bridge {}", wanted.name, wanted.bridge.name);
     if !gateways.is_empty() {
