@@ -6,7 +6,9 @@
 // A harness speaks by panicking, with a sentence; its output is for people.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+mod capture;
 mod chain;
+pub mod cluster;
 mod command;
 pub mod containerd;
 pub mod fault;
@@ -17,14 +19,17 @@ pub mod report;
 mod sandbox;
 mod talk;
 pub mod trace;
+mod transfer;
 mod vm;
 mod within;
 
+pub use capture::{Capture, Packets};
 pub use chain::{Container, Network, port, port_on};
 pub use command::Output;
 pub use inspect::{Leftovers, addresses_of, container_mac, gateway_of};
 pub use plugin::{Family, Plugin, Reply, VERSIONS};
 pub use sandbox::{Netns, Sandbox};
 pub use talk::Flow;
+pub use transfer::Transfer;
 pub use vm::Vm;
 pub use within::{Answer, Datagrams, Server};

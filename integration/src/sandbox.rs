@@ -162,6 +162,11 @@ impl Sandbox {
         self.boot = Some(Holder::start(command));
     }
 
+    /// The process whose namespaces the machine is, as this process numbers it.
+    pub(crate) fn pid(&self) -> &str {
+        &self.boot().pid
+    }
+
     fn boot(&self) -> &Holder {
         self.boot.as_ref().expect("the machine is on")
     }

@@ -34,6 +34,21 @@ impl std::fmt::Display for SystemCall {
 pub fn system_calls(sandbox: &crate::Sandbox, plugin: &Plugin<'_>, verb: &str) -> Vec<SystemCall> {
     let traced = plugin.clone().through(&["strace", "-qq", "-s", "80", "-o", "/run/trace"]).call(verb);
     assert!(traced.output.rc == 0, "the traced {verb} succeeds: {}", traced.output);
+    read(sandbox)
+}
+
+/// The same of a program that is no plugin.
+#[track_caller]
+pub fn system_calls_of(sandbox: &crate::Sandbox, argv: &[&str]) -> Vec<SystemCall> {
+    let words = ["strace", "-qq", "-s", "80", "-o", "/run/trace"];
+    let words: Vec<&str> = words.iter().chain(argv).copied().collect();
+    sandbox.run(&words).ok();
+    read(sandbox)
+}
+
+/// A trace, but for its first and its last call.
+#[track_caller]
+fn read(sandbox: &crate::Sandbox) -> Vec<SystemCall> {
     let mut counts = BTreeMap::<String, usize>::new();
     let mut calls = Vec::new();
     for line in sandbox.read("/run/trace").lines() {

@@ -21,8 +21,8 @@ const TICK: Duration = Duration::from_millis(10);
 /// namespace until it is dropped.
 #[derive(Debug)]
 pub struct Server {
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) threads: Vec<JoinHandle<()>>,
 }
 
 impl Drop for Server {

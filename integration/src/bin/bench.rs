@@ -33,6 +33,21 @@ fn bridge(family: Family) -> Value {
         "ipam": {"type": "host-local", "subnet": "10.9.0.0/16"}})
 }
 
+/// As many peers has the routed network, half of them on the node's own link.
+const PEERS: usize = 10;
+
+/// The underlay of [`routed`]: nobody answers, and nobody is asked.
+const UNDERLAY: &str = "ip link add eth0 type veth peer name wire; ip link set wire up; ip link set eth0 up
+    ip addr add 192.168.1.1/24 dev eth0; ip route add default via 192.168.1.254";
+
+fn routed() -> Value {
+    let peers =
+        (1..=PEERS).map(|n| json!({"name": format!("peer{n}"), "addr": format!("192.168.{}.{}", 1 + n % 2, 10 + n)}));
+    let nodes: Vec<Value> = std::iter::once(json!({"name": "here", "addr": "192.168.1.1"})).chain(peers).collect();
+    json!({"cniVersion": "1.0.0", "name": "bench", "type": "osvc-routed", "network": "10.9.0.0/16", "maskPerNode": 24,
+        "tunnelMode": "vxlan", "node": "here", "nodes": nodes})
+}
+
 /// A chained plugin gets the result of the one before it: a container that nobody asks is enough.
 fn portmap(family: Family, ports: &str) -> Value {
     let ports: Value = serde_json::from_str(ports).unwrap();
@@ -169,6 +184,11 @@ fn row(what: &str, reference: f64, ours: f64, floor: f64) {
     println!("| {what} | {reference:.2} | {ours:.2} | {:.1}× | {floor:.2} | {:.2}× |", reference / ours, ours / floor);
 }
 
+/// Of what the reference has not, or does in minutes.
+fn own_row(what: &str, ours: f64, floor: f64) {
+    println!("| {what} | – | {ours:.2} | – | {floor:.2} | {:.2}× |", ours / floor);
+}
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -217,6 +237,14 @@ fn all() {
     let (reference, osvc) = (of_bridge(theirs), of_bridge(ours));
     row("bridge ADD, masqueraded (floor: the same from `ip -batch`)", reference[0], osvc[0], kernel[0]);
     row("bridge DEL, masqueraded (floor: `ip link del`)", reference[1], osvc[1], kernel[1]);
+    // The reference has nothing like it.
+    let cluster = measure("osvc-routed", None, &routed(), ROUNDS, UNDERLAY);
+    own_row(
+        &format!("routed ADD, {PEERS} peers in place, half of them by vxlan (floor: ours on a bridge)"),
+        cluster[0],
+        osvc[0],
+    );
+    own_row("routed DEL, the same (floor: ours on a bridge)", cluster[1], osvc[1]);
     ports(idle);
 }
 
@@ -246,10 +274,6 @@ fn ports(idle: [f64; 2]) {
     };
     let at_once = all(ours, 11);
     // The reference starts a program for each rule: minutes, and not what anybody waits for.
-    for (what, time, floor) in [("ADD", at_once[0], osvc[0]), ("DEL", at_once[1], osvc[1])] {
-        println!(
-            "| portmap {what}, 5000 ports at once (floor: ours with one) | – | {time:.2} | – | {floor:.2} | {:.2}× |",
-            time / floor
-        );
-    }
+    own_row("portmap ADD, 5000 ports at once (floor: ours with one)", at_once[0], osvc[0]);
+    own_row("portmap DEL, 5000 ports at once (floor: ours with one)", at_once[1], osvc[1]);
 }
