@@ -106,3 +106,61 @@ fn setup_brings_a_deleted_bridge_back_with_its_containers() {
     assert!(osvc_net(&sandbox, &["setup"]).ok().contains("in place"));
     report::ran(&report::kernel(), "osvc-net setup with a deleted bridge");
 }
+
+#[test]
+fn teardown_removes_a_network_that_nobody_uses_and_remembers_its_addresses() {
+    let sandbox = Sandbox::new();
+    let before = (sandbox.ip("-o link"), sandbox.ruleset());
+    let network = sandbox.network("net1", &["10.9.0.0/24", "fd09::/64"]);
+    sandbox.write("/etc/cni/net.d/net1.conflist", &network.conflist().to_string());
+    let container = network.container("web");
+    container.publish(json!([{"hostPort": 8080, "containerPort": 80}]));
+    let told = osvc_net(&sandbox, &["teardown", "net1"]);
+    assert_eq!(told.rc, 1, "{told}");
+    for word in ["10.9.0.", "fd09::", "\"web\"", "container web", "host ports", "--force"] {
+        assert!(told.stderr.contains(word), "{word}: {told}");
+    }
+    // The address is given back, the port is not.
+    container.bridge.del();
+    let told = osvc_net(&sandbox, &["teardown", "net1", "--dry-run"]).failed();
+    assert!(told.contains("host ports") && !told.contains("10.9.0."), "{told}");
+    container.withdraw();
+    let planned = osvc_net(&sandbox, &["teardown", "net1", "--dry-run"]).ok();
+    assert_eq!(planned, "net1: would remove bridge obr_net1\nnet1: would remove firewall rules\n");
+    sandbox.ip("link show obr_net1");
+    let done = osvc_net(&sandbox, &["teardown", "net1"]).ok();
+    assert_eq!(done, "net1: removed bridge obr_net1\nnet1: removed firewall rules\n");
+    assert_eq!((sandbox.ip("-o link"), sandbox.ruleset().contains("osvc-cni {")), (before.0, false), "{}", before.1);
+    assert_eq!(osvc_net(&sandbox, &["teardown", "net1"]).ok(), "net1: nothing of it is set up\n");
+    let told = osvc_net(&sandbox, &["teardown", "nte1"]).failed();
+    assert!(told.contains("did you mean \"net1\""), "{told}");
+    sandbox.delete_netns(&container.netns);
+    assert_eq!(network.container("web").v4, container.v4, "the same workload has the same address");
+    report::ran(&report::kernel(), "osvc-net teardown");
+}
+
+#[test]
+fn teardown_leaves_what_is_not_of_that_network_alone() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("ip link add br0 type bridge; ip addr add 192.0.2.1/24 dev br0; ip link set br0 up").ok();
+    let on = |name: &str, subnet: &str, bridge: &str| {
+        sandbox.network(name, &[subnet]).with_bridge("bridge", json!(bridge)).container(&format!("{name}-pod"))
+    };
+    let foreign = on("foreign", "10.8.0.0/24", "br0");
+    let shared = [on("one", "10.9.1.0/24", "shared"), on("two", "10.9.2.0/24", "shared")];
+    let gone = |name: &str, pod: &integration::Container<'_>| {
+        pod.bridge.del();
+        sandbox.delete_netns(&pod.netns);
+        osvc_net(&sandbox, &["teardown", name]).ok()
+    };
+    let told = gone("foreign", &foreign);
+    assert!(told.contains("bridge br0 stays: it is not ours"), "{told}");
+    assert!(sandbox.ip("addr show br0").contains("192.0.2.1/24"));
+    let told = gone("one", &shared[0]);
+    assert!(told.contains("removed address 10.9.1.1/24 from bridge shared"), "{told}");
+    assert!(told.contains("it is also that of network two"), "{told}");
+    let rules = sandbox.ruleset();
+    assert!(!rules.contains("10.9.1.0/24") && rules.contains("10.9.2.0/24"), "{rules}");
+    shared[1].bridge.check(&shared[1].result);
+    report::ran(&report::kernel(), "osvc-net teardown beside others");
+}

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use cni_plugin::reply::{ErrorReply, VersionReply};
 use serde_json::{Value, json};
 
-const PLUGINS: [&str; 3] = ["osvc-ipam", "osvc-bridge", "osvc-portmap"];
+const PLUGINS: [&str; 4] = ["osvc-ipam", "osvc-bridge", "osvc-routed", "osvc-portmap"];
 const VERSIONS: [&str; 7] = ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"];
 const NOT_JSON: &str = "stdin has to be one JSON object, the network configuration";
 

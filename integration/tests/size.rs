@@ -4,7 +4,7 @@
 use integration::{Sandbox, report};
 use serde_json::{Value, json};
 
-const PLUGINS: [&str; 3] = ["osvc-ipam", "osvc-bridge", "osvc-portmap"];
+const PLUGINS: [&str; 4] = ["osvc-ipam", "osvc-bridge", "osvc-routed", "osvc-portmap"];
 
 /// elf(5): a dynamically linked program names its interpreter in a program header of type PT_INTERP.
 fn has_interpreter(elf: &[u8]) -> bool {

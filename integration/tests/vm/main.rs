@@ -2,8 +2,13 @@
 //! is tested here.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod foreign_tunnels;
 mod harness;
+mod netlink;
+mod nodes;
 mod portmap;
+mod routed;
+mod tunnels;
 
 /// Servers and clients.
 const TALK: &str = env!("CARGO_BIN_EXE_talk");
