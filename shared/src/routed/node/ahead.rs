@@ -76,7 +76,9 @@ impl Ahead<'_> {
         }
         let says_so = |old: &RoutedRecord| {
             let is_it = (&old.basis, &old.networks) == (&ahead.basis, &ahead.networks);
-            is_it && (!is_other || (!old.complete && old.tunnels == ahead.tunnels))
+            // One that is to be tried again in a while says that until then there is nothing to do.
+            let is_pending = !old.complete && old.refused.is_none();
+            is_it && (!is_other || (is_pending && old.tunnels == ahead.tunnels))
         };
         if !self.old.is_some_and(says_so) {
             ahead.save(host)?;

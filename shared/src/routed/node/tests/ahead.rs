@@ -56,6 +56,13 @@ fn who_moved_is_recorded_as_to_be_done_before_it_is_known_where() {
                 let new = RoutedRecord { complete: false, tunnels: Vec::new(), ..record.clone() };
                 let ahead = ahead::Ahead { record: &new, old: Some(&record), renamed: false };
                 ahead.write(host, &wanted, None, &|_| Ok(())).unwrap();
+                // One that was refused a moment ago does not keep the next ADD waiting either.
+                let written = RoutedRecord::load(host, &config.name).unwrap().unwrap();
+                let asleep = RoutedRecord { refused: Some(crate::routed::record::now()), ..written };
+                asleep.save(host).unwrap();
+                let ahead = ahead::Ahead { record: &new, old: Some(&asleep), renamed: true };
+                ahead.write(host, &wanted, None, &|_| Ok(())).unwrap();
+                assert_eq!(RoutedRecord::load(host, &config.name).unwrap().unwrap().refused, None);
                 Ok(())
             })
             .unwrap();
