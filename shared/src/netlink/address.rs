@@ -85,13 +85,21 @@ impl RouteSocket {
         Ok(addresses)
     }
 
-    /// The addresses of all devices, both families.
+    /// The addresses of all devices: of one family (IPv6?), or of both.
     ///
     /// # Errors
     /// The kernel does not answer.
-    pub fn all_addresses(&mut self) -> Result<Vec<Address>, Error> {
+    pub fn all_addresses(&mut self, v6: Option<bool>) -> Result<Vec<Address>, Error> {
+        let mut request = AddressMessage::default();
+        request.header.family = match v6 {
+            None => AddressFamily::Unspec,
+            Some(false) => AddressFamily::Inet,
+            Some(true) => AddressFamily::Inet6,
+        };
         let what = format_args!("list the addresses of all devices");
-        self.list(libc::RTM_GETADDR, &AddressMessage::default(), what, Address::read)
+        let mut addresses = self.list(libc::RTM_GETADDR, &request, what, Address::read)?;
+        addresses.retain(|address| v6.is_none_or(|v6| address.address.addr().is_ipv6() == v6));
+        Ok(addresses)
     }
 
     /// Adds an address. `detect` waits for duplicate address detection of IPv6 (RFC 4862, 5.4);
@@ -111,19 +119,6 @@ impl RouteSocket {
         }
         let what = format_args!("add address {address} to {}", link.name);
         self.change(libc::RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &request, what)
-    }
-
-    /// The addresses of a family, of all devices.
-    ///
-    /// # Errors
-    /// The kernel does not answer.
-    pub fn addresses_of_family(&mut self, v6: bool) -> Result<Vec<Address>, Error> {
-        let mut request = AddressMessage::default();
-        request.header.family = if v6 { AddressFamily::Inet6 } else { AddressFamily::Inet };
-        let mut addresses =
-            self.list(libc::RTM_GETADDR, &request, format_args!("list the addresses"), Address::read)?;
-        addresses.retain(|address| address.address.addr().is_ipv6() == v6);
-        Ok(addresses)
     }
 
     /// Gives a device an address of this host that leads nowhere: without a network around it, and never chosen as the
@@ -200,7 +195,7 @@ mod tests {
             socket.add_address(&links[0], "10.22.0.1/16".parse().unwrap(), false).unwrap();
             socket.add_bare_address(&links[1], address).unwrap();
             assert!(socket.add_bare_address(&links[1], address).unwrap_err().is(Errno::EEXIST));
-            let all = socket.addresses_of_family(false).unwrap();
+            let all = socket.all_addresses(Some(false)).unwrap();
             let found: Vec<_> = all.iter().map(|it| (it.index, it.address.to_string(), it.scope)).collect();
             let [whole, bare] = ["10.22.0.1/16", "10.22.0.1/32"].map(str::to_owned);
             assert_eq!(found, [(links[0].index, whole, 0), (links[1].index, bare, 253)]);
@@ -211,7 +206,7 @@ mod tests {
             assert_eq!((by(&mut socket, &links[0]), by(&mut socket, &links[1])), (1, 0));
             // The host still has it, and its route, when the other device loses it.
             socket.remove_address(&links[1], "10.22.0.1/32".parse().unwrap()).unwrap();
-            assert_eq!((by(&mut socket, &links[0]), socket.addresses_of_family(false).unwrap().len()), (1, 1));
+            assert_eq!((by(&mut socket, &links[0]), socket.all_addresses(Some(false)).unwrap().len()), (1, 1));
         });
     }
 }

@@ -18,7 +18,6 @@ use super::attributes::{attributes, ip, number};
 use super::{Error, RouteSocket};
 
 pub use container::NewRoute;
-pub use lookup::PathTo;
 pub use node::{HostRoute, RouteTarget};
 
 /// Bytes of `struct rtmsg`.

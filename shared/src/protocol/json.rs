@@ -69,6 +69,27 @@ impl de::Error for JsonError {
     }
 }
 
+/// The most of a value that a message shows, in characters.
+const SHOWN: usize = 80;
+
+/// A value as a message shows it: JSON, cut when it is long, without control characters, so that no text in it passes
+/// for ours.
+pub fn shown(value: &Value) -> String {
+    let mut shown = String::new();
+    for (index, c) in value.to_string().chars().enumerate() {
+        match c {
+            _ if index == SHOWN => {
+                shown.push('…');
+                break;
+            }
+            // Of these, serde_json leaves DEL and C1 as they are.
+            c if c.is_control() => shown += &format!("\\u{:04x}", u32::from(c)),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
 /// The document, with its keys in their order. A repeated key stands where it stood last.
 ///
 /// # Errors

@@ -86,7 +86,7 @@ impl Paths for RouteSocket {
     }
 
     fn own(&mut self) -> Result<Vec<IpAddr>, Error> {
-        let mut all = self.all_addresses()?;
+        let mut all = self.all_addresses(None)?;
         all.retain(|found| !found.is_duplicate());
         Ok(all.into_iter().map(|found| found.address.addr()).collect())
     }

@@ -2,6 +2,7 @@ use super::*;
 use crate::netlink::route::{MAIN, RouteFilter};
 use crate::netlink::testing::in_new_netns;
 use crate::netlink::{Link, Mac, NewBridge};
+use crate::routed::path::Paths;
 
 fn device(socket: &mut RouteSocket, name: &str, addresses: &[&str]) -> Link {
     socket.create_bridge(&NewBridge { name, mac: Mac([2; 6]), mtu: 1500 }).unwrap();
@@ -125,14 +126,13 @@ fn the_way_to_an_address_tells_gateway_default_and_device() {
         let lo = socket.link_by_name("lo").unwrap().unwrap();
         socket.set_up(&lo, true).unwrap();
         let link = device(&mut socket, "br0", &["10.22.0.1/16", "fd77::1/64"]);
-        let mut way = |to: &str| socket.path_to(to.parse().unwrap()).unwrap();
         for (to, source) in [("10.22.0.9", "10.22.0.1"), ("fd77::9", "fd77::1")] {
-            let found = way(to).unwrap();
-            assert!(found.is_on_link() && found.gateway.is_none(), "{found:?}");
-            assert_eq!((found.device.index, found.mtu), (link.index, 1500));
-            assert_eq!(found.source, Some(source.parse().unwrap()));
+            let found = socket.path_to(to.parse().unwrap()).unwrap().unwrap();
+            assert!(found.is_direct() && found.gateway.is_none(), "{found:?}");
+            assert_eq!((found.device, found.mtu), (link.index, 1500));
+            assert_eq!(socket.source_to(to.parse().unwrap()).unwrap(), Some(source.parse().unwrap()));
         }
-        assert!(way("10.22.0.1").unwrap().local);
+        assert!(socket.path_to("10.22.0.1".parse().unwrap()).unwrap().unwrap().local);
         // The kernel makes the route to an IPv6 address of its own a moment later, in a work queue.
         let is_local = |socket: &mut RouteSocket| socket.path_to("fd77::1".parse().unwrap()).unwrap().unwrap().local;
         let local = (0..200).any(|_| {
@@ -152,9 +152,9 @@ fn the_way_to_an_address_tells_gateway_default_and_device() {
         let mut way = |to: &str| socket.path_to(to.parse().unwrap()).unwrap().unwrap();
         for (outside, beyond) in [("198.51.100.1", "10.1.0.1"), ("2001:db8::1", "fd01::1")] {
             let found = way(outside);
-            assert!(found.is_default() && !found.is_on_link() && found.gateway.is_some(), "{found:?}");
+            assert!(found.default && !found.is_direct() && found.gateway.is_some(), "{found:?}");
             let found = way(beyond);
-            assert!(!found.is_default() && !found.is_on_link() && found.gateway.is_some(), "{found:?}");
+            assert!(!found.default && !found.is_direct() && found.gateway.is_some(), "{found:?}");
             assert_eq!(found.mtu, 1380);
         }
         socket.put_route(&nowhere("10.22.3.0/24"), &[]).unwrap();

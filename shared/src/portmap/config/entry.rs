@@ -6,9 +6,7 @@ use serde_json::Value;
 
 use super::{ConfigError, Entry, Fault, low};
 use crate::portmap::{Mapping, Protocol};
-
-/// The most of a value that a message shows, in characters.
-const SHOWN: usize = 80;
+use crate::protocol::json::shown;
 
 /// The entries, in their order.
 pub(super) fn entries(list: &[low::PortMapping]) -> Result<Vec<Entry>, ConfigError> {
@@ -49,22 +47,4 @@ fn host_ip(text: &str) -> Result<IpAddr, Fault> {
         IpAddr::V6(address) if address.is_loopback() => Err(Fault::Localhost6),
         address => Ok(address),
     }
-}
-
-/// A value as a message shows it: JSON without control characters, so that no text in it passes for ours.
-pub(super) fn shown(value: &Value) -> String {
-    let text = value.to_string();
-    let mut shown = String::new();
-    for (index, c) in text.chars().enumerate() {
-        match c {
-            _ if index == SHOWN => {
-                shown.push('…');
-                break;
-            }
-            // Of these, serde_json leaves DEL and C1 as they are.
-            c if c.is_control() => shown += &format!("\\u{:04x}", u32::from(c)),
-            c => shown.push(c),
-        }
-    }
-    shown
 }

@@ -7,10 +7,9 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::entry::shown;
 use super::{ConfigError, Entry, Fault};
 use crate::portmap::{Mapping, Protocol};
-use crate::protocol::json;
+use crate::protocol::json::{self, shown};
 
 /// The entries, in their order: the words of a string, or of a list of strings.
 pub(super) fn entries(expose: Option<&Value>) -> Result<Vec<Entry>, ConfigError> {

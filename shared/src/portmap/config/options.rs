@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use ipnet::{IpNet, Ipv4Net};
 use serde_json::Value;
 
-use super::entry::shown;
 use super::{ConfigError, low};
 use crate::protocol::Call;
+use crate::protocol::json::shown;
 
 /// How a network's ports are published.
 #[derive(Debug, Clone, PartialEq, Eq)]

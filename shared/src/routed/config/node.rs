@@ -9,8 +9,8 @@ use ipnet::IpNet;
 use serde_json::Value;
 
 use super::sizes::LEAST_BITS;
-use super::{Contradiction, LowNode, Reason, is_v6, key, shown, texts, unsupported};
-use crate::protocol::json;
+use super::{Contradiction, LowNode, Reason, is_v6, key, texts, unsupported};
+use crate::protocol::json::{self, shown};
 use crate::routed::Error;
 
 /// The longest name of a host (RFC 1035, section 2.3.4).

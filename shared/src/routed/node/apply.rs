@@ -124,9 +124,8 @@ impl Site<'_> {
         let public_text = key::text(&public);
         let text = match node.public_key {
             Some(told) if told == public => return None,
-            Some(told) => {
-                format!("its publicKey is {public_text}, and not {}: correct `nodes` on every node", key::text(&told))
-            }
+            // What is told is not repeated: it may be a private key that was pasted there.
+            Some(_) => format!("its publicKey is {public_text}, and `nodes` has another one: correct it on every node"),
             None => format!("its publicKey {public_text} is missing in `nodes`: add it on every node"),
         };
         Some((node.name.clone(), text))

@@ -62,7 +62,7 @@ fn are_there(socket: &mut RouteSocket, record: &RoutedRecord) -> Result<bool, Er
     if addresses.peek().is_none() {
         return Ok(true);
     }
-    let have = socket.addresses_of_family(false)?;
+    let have = socket.all_addresses(Some(false))?;
     let have: BTreeSet<(u32, IpAddr)> = have.iter().map(|found| (found.index, found.address.addr())).collect();
     Ok(addresses.all(|wanted| have.contains(&wanted)))
 }
