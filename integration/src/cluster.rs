@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::{Netns, Output, Sandbox};
 
 pub use node::{Node, Tunnel};
-pub use pod::{Pod, all_talk, fragments, talk};
+pub use pod::{Pod, all_ping, all_talk, fragments, talk};
 
 /// Answers at [`OUTSIDE`] and tells whom it saw, on port 80.
 const OUTSIDE_NAME: &str = "outside";

@@ -1,6 +1,6 @@
 //! Servers that tell whom they saw, and clients (`talk`, which a test brings along: [`machine`]).
 
-use crate::{Netns, Sandbox};
+use crate::{Netns, Output, Sandbox};
 
 /// How long a client waits where no answer is expected, in milliseconds.
 const IN_VAIN: &str = "700";
@@ -36,15 +36,19 @@ impl Sandbox {
     /// No answer.
     #[track_caller]
     pub fn ask(&self, from: Option<&Netns>, protocol: &str, to: &str) -> String {
-        self.run(&inside(from, &["ask", protocol, to])).ok().trim().to_owned()
+        self.asked(from, &["talk", "ask", protocol, to]).ok().trim().to_owned()
     }
 
     /// # Panics
     /// A server answered, whoever it is.
     #[track_caller]
     pub fn ask_in_vain(&self, from: Option<&Netns>, protocol: &str, to: &str) {
-        let asked = self.run(&inside(from, &["ask", protocol, to, IN_VAIN]));
+        let asked = self.asked(from, &["talk", "ask", protocol, to, IN_VAIN]);
         assert!(asked.rc != 0, "nobody should have answered: {asked}");
+    }
+
+    fn asked(&self, from: Option<&Netns>, argv: &[&str]) -> Output {
+        from.map_or_else(|| self.run(argv), |netns| self.run_in(netns, argv))
     }
 
     /// Starts a client that sends datagrams from one socket for ever. See [`Flow`].

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use integration::Vm;
-use integration::cluster::{Cluster, Pod, all_talk, fragments, talk};
+use integration::cluster::{Cluster, Pod, all_ping, all_talk, fragments, talk};
 use serde_json::{Value, json};
 
 /// A node's own part, with this MTU.
@@ -64,6 +64,7 @@ fn by_hand(kind: &str) {
         })
     });
     let capture = cluster.world.capture(None);
+    all_ping(&pods);
     all_talk(&pods);
     let seen = capture.end();
     assert_eq!(fragments(&cluster), 0);
@@ -93,7 +94,7 @@ fn a_network_made_by_hand_in_the_vm() {
 }
 
 #[test]
-#[should_panic(expected = "pings")]
+#[should_panic(expected = "with 1500")]
 fn what_is_too_long_for_the_way_is_found_out() {
     let cluster = Cluster::new(&[0, 0], &[]);
     let pods = start(&cluster, 1500);

@@ -146,9 +146,9 @@ impl Node {
         ));
         let passing = [" linkdown", "NO-CARRIER,", ",LOWER_UP", ",M-DOWN", " tentative"];
         let settled = |line: &str| passing.iter().fold(line.trim().to_owned(), |line, word| line.replace(word, ""));
-        // Of a container's host end the kernel makes more as time passes.
-        let is_host_end = |line: &String| line.contains(" dev ov") || line.contains(": ov");
-        let mut lines: Vec<String> = shown.ok().lines().map(settled).filter(|line| !is_host_end(line)).collect();
+        // The kernel gives a container's host end its link-local address and route some time after its carrier.
+        let passes = |line: &String| line.contains("fe80:") && line.contains(" ov");
+        let mut lines: Vec<String> = shown.ok().lines().map(settled).filter(|line| !passes(line)).collect();
         lines.sort();
         lines.join("\n")
     }

@@ -92,11 +92,6 @@ fn both_by_gre() {
 }
 
 #[test]
-fn both_by_wireguard() {
-    vm().test(|| live_side_by_side(["wireguard", "wireguard"]));
-}
-
-#[test]
 fn each_by_another_mode() {
     vm().test(|| live_side_by_side(["ipip", "wireguard"]));
 }

@@ -56,12 +56,10 @@ fn the_underlay_was_down_and_setup_mends_it() {
 #[test]
 fn the_underlay_of_other_tunnels_was_down() {
     vm().test(|| {
-        for (mode, underlay) in [("ipip", Underlay::V4), ("wireguard", Underlay::V4)] {
-            let cluster = Cluster::three();
-            let config = network(&cluster, "net", mode, underlay);
-            comes_back(&cluster, &config, by_add(&config));
-            noted(&format!("`ip link set eth0 down; up`, then one ADD: {mode} over {underlay:?}"));
-        }
+        let cluster = Cluster::three();
+        let config = network(&cluster, "net", "ipip", Underlay::V4);
+        comes_back(&cluster, &config, by_add(&config));
+        noted("`ip link set eth0 down; up`, then one ADD: ipip over IPv4");
     });
 }
 

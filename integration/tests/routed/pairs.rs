@@ -1,7 +1,7 @@
 //! Three nodes, two on one link and one behind a router: all containers reach all others and the outside, in packets as
 //! long as there is room for.
 
-use integration::cluster::{Cluster, Underlay, all_talk, fragments, talk};
+use integration::cluster::{Cluster, Underlay, all_ping, all_talk, fragments, talk};
 
 use crate::{LINK, V4, V6, noted, set_strict, vm};
 
@@ -43,6 +43,7 @@ impl Case {
             assert_eq!(pod.mtu(), LINK - self.overhead, "{pod}, {}", self.mode);
             pod.check();
         }
+        all_ping(&pods);
         all_talk(&pods);
         assert_eq!(fragments(&cluster), 0, "with the MTU that they have, no packet is cut, {}", self.mode);
 
@@ -152,6 +153,7 @@ fn plain_routes_under_never() {
     config["tunnel"] = "never".into();
     let pods = cluster.start_everywhere(&config);
     assert!(pods.iter().all(|pod| pod.mtu() == LINK), "the whole MTU is there");
+    all_ping(&pods);
     all_talk(&pods);
     assert!(cluster.nodes.iter().all(|node| node.way_to(pods[2].addresses[0]) != "lo"));
     noted("three nodes on one link by plain routes");
