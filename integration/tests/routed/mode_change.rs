@@ -61,6 +61,9 @@ fn longest(watches: Vec<Watch>) -> Duration {
     watches.into_iter().map(Watch::end).max().unwrap()
 }
 
+/// How long they may take to reach each other once all nodes have changed.
+const HEARD: Duration = Duration::from_secs(15);
+
 /// Applies a configuration node by node, and tells the longest gap in what goes between containers.
 #[track_caller]
 fn change(cluster: &Cluster, pods: &[Pod<'_>], config: &Value) -> Duration {
@@ -69,8 +72,13 @@ fn change(cluster: &Cluster, pods: &[Pod<'_>], config: &Value) -> Duration {
         node.install(config);
         node.osvc_net(&["setup", "net"]).ok();
     }
-    // Until they have heard of each other once.
-    thread::sleep(Duration::from_millis(300));
+    // Until they have heard of each other once. WireGuard repeats a handshake that came too early after 5 s.
+    let all_reach =
+        || pods.iter().all(|from| pods.iter().all(|to| from.netns.name == to.netns.name || from.reaches(to)));
+    let deadline = Instant::now() + HEARD;
+    while !all_reach() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(300));
+    }
     let gap = longest(watches);
     all_talk_again(pods);
     gap
