@@ -10,7 +10,7 @@ use osvc_cni::plugin::bridge;
 use osvc_cni::plugin::routed::How;
 use osvc_cni::portmap::config::Options;
 use osvc_cni::portmap::{self, Mended, Reconfigured};
-use osvc_cni::{Host, firewall};
+use osvc_cni::{Host, firewall, spoof};
 
 use crate::conf::{BRIDGE, PORTMAP};
 use crate::error::Error;
@@ -65,6 +65,10 @@ pub fn run(host: &Host, networks: Networks, names: &[String], how: How) -> Resul
     let (lines, found) = ports(host, &chosen, dry_run);
     text += &lines;
     errors.extend(found);
+    match source_checks(host, dry_run) {
+        Ok(told) => text += &told,
+        Err(error) => errors.push(error),
+    }
     errors.extend(output::print(&text).err());
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
@@ -100,6 +104,22 @@ fn ports(host: &Host, networks: &[Network], dry_run: bool) -> (String, Vec<Error
         Err(error) => errors.push(error.into()),
     }
     (text, errors)
+}
+
+/// Source checks of all networks: they are one table too.
+fn source_checks(host: &Host, dry_run: bool) -> Result<String, Error> {
+    let found = spoof::mend(host, dry_run).map_err(osvc_cni::Error::from)?;
+    let containers = found.attachments;
+    let what = match found.rules {
+        true => "the table".to_owned(),
+        false => format!("{} elements", found.wrong),
+    };
+    let done = if dry_run { "would be" } else { "were" };
+    Ok(match (containers, found.is_whole()) {
+        (0, true) => String::new(),
+        (_, true) => format!("source checks: in place, {containers} containers\n"),
+        (_, false) => format!("source checks: {what} {done} put right, {containers} containers\n"),
+    })
 }
 
 /// Gives a network's published ports the options that its configuration has now.
@@ -175,7 +195,7 @@ fn establish(host: &Host, wanted: &Wanted, dry_run: bool) -> Result<Found, osvc_
     };
     let mut note = None;
     if dry_run {
-        let strays = site.strays(wanted)?.len();
+        let strays = site.strays(wanted, Some(&setup.bridge))?.len();
         if strays > 0 {
             note = Some(format!("{}: {strays} containers would be put back into the bridge\n", wanted.name));
         }

@@ -90,6 +90,18 @@ fn keys_of_the_wrong_type_name_their_place() {
         ("hairpinMode", json!({})),
         ("ipam", json!("osvc-ipam")),
         ("dns", json!([])),
+        ("vlan", json!("100")),
+        ("vlanTrunk", json!({"id": 5})),
+        ("preserveDefaultVlan", json!(1)),
+        ("promiscMode", json!("true")),
+        ("portIsolation", json!("true")),
+        ("macspoofchk", json!(1)),
+        ("spoofcheck", json!("true")),
+        ("isolate", json!("strict")),
+        ("ipMasqBackend", json!(1)),
+        ("enabledad", json!("true")),
+        ("forceAddress", json!(0)),
+        ("disableContainerInterface", json!("true")),
     ] {
         let mut config = bridge();
         config[key] = value;
@@ -102,13 +114,9 @@ fn keys_of_the_wrong_type_name_their_place() {
 fn keys_that_cannot_be_honoured_are_refused_by_name() {
     let sandbox = Sandbox::new();
     sandbox.netns("pod");
-    for (key, value) in [
-        ("vlan", json!(100)),
-        ("vlanTrunk", json!([{"id": 101}])),
-        ("macspoofchk", json!(true)),
-        ("portIsolation", json!(true)),
-        ("promiscMode", json!(true)),
-    ] {
+    for (key, value) in
+        [("vlan", json!(4095)), ("vlanTrunk", json!([{"id": 4095}])), ("vlanTrunk", json!([{"minID": 5}]))]
+    {
         let mut config = bridge();
         config[key] = value;
         refused(&sandbox, &call(&sandbox, config), &[2], &[key]);

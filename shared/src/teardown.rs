@@ -16,7 +16,7 @@ use crate::network::names::{BridgeName, is_ours};
 use crate::network::setup::{Site, locked};
 use crate::network::{NetworkRecord, alias, port};
 use crate::routed::{RoutedRecord, node};
-use crate::{Error, Host, NetworkName, firewall, ipam, portmap};
+use crate::{Error, Host, NetworkName, firewall, ipam, portmap, spoof};
 
 /// How many tenants are told one by one.
 const TOLD: usize = 3;
@@ -150,20 +150,32 @@ fn take(site: &mut Site<'_>, name: &NetworkName, how: How) -> Result<Outcome, Er
 fn remove(site: &mut Site<'_>, name: &NetworkName, record: Option<&NetworkRecord>) -> Result<Vec<String>, Error> {
     let mut changes = node::leave(site.host, site.netns, site.socket, name)?;
     port::sweep(site.socket, name, None)?;
+    spoof::sweep(site.host, name, None, false)?;
     let here = record.filter(|record| record.is_of(site.host, site.netns));
+    if let Some(device) = here.and_then(|record| record.vlan_device.as_deref())
+        && let Some(device) = site.delete_vlan_device(name, device)?
+    {
+        changes.push(format!("removed device {device}"));
+    }
     match bridge(site, name, here)? {
         Bridge::None => {}
         Bridge::Empty(link) => {
-            site.socket.delete_link(&link)?;
+            site.delete_bridge_and_pairs(&link)?;
             changes.push(format!("removed bridge {}", link.name));
         }
         Bridge::Stays(link, why) => {
             for gateway in here.iter().filter(|record| record.owned).flat_map(|record| &record.gateways) {
+                let device = here.map_or(link.name.as_str(), NetworkRecord::device);
+                let Some(device) = site.socket.link_by_name(device)? else { continue };
                 // One that somebody has removed is no error.
-                if site.socket.addresses(&link)?.iter().any(|have| have.address == *gateway) {
-                    site.socket.remove_address(&link, *gateway)?;
-                    changes.push(format!("removed address {gateway} from bridge {}", link.name));
+                if site.socket.addresses(&device)?.iter().any(|have| have.address == *gateway) {
+                    site.socket.remove_address(&device, *gateway)?;
+                    let what = if device.index == link.index { "bridge " } else { "" };
+                    changes.push(format!("removed address {gateway} from {what}{}", device.name));
                 }
+            }
+            if here.is_some_and(|record| record.promiscuous_by_us) && site.leave_promiscuous(name, &link.name)? {
+                changes.push(format!("switched promiscuous mode of bridge {} off", link.name));
             }
             changes.push(format!("bridge {} stays: {why}", link.name));
         }
@@ -178,10 +190,22 @@ fn remove(site: &mut Site<'_>, name: &NetworkName, record: Option<&NetworkRecord
 fn would(site: &mut Site<'_>, name: &NetworkName) -> Result<Vec<String>, Error> {
     let record = NetworkRecord::load(site.host, name)?.filter(|record| record.is_of(site.host, site.netns));
     let mut changes = node::would_remove(site.host, site.netns, site.socket, name)?;
+    if let Some(device) = record.as_ref().and_then(|record| record.vlan_device.as_deref())
+        && let Some(device) = site.lone_vlan_device(name, device)?
+    {
+        changes.push(format!("would remove device {}", device.name));
+    }
     match bridge(site, name, record.as_ref())? {
         Bridge::None => {}
         Bridge::Empty(link) => changes.push(format!("would remove bridge {}", link.name)),
-        Bridge::Stays(link, why) => changes.push(format!("bridge {} would stay: {why}", link.name)),
+        Bridge::Stays(link, why) => {
+            if let Some(record) = &record
+                && site.ends_promiscuous(record, &link)?
+            {
+                changes.push(format!("would switch promiscuous mode of bridge {} off", link.name));
+            }
+            changes.push(format!("bridge {} would stay: {why}", link.name));
+        }
     }
     if record.is_some() {
         changes.push("would remove firewall rules".to_owned());
@@ -209,7 +233,7 @@ fn bridge(site: &mut Site<'_>, name: &NetworkName, record: Option<&NetworkRecord
     if let Some(other) = others.first() {
         return Ok(Bridge::Stays(link, format!("it is also that of network {}", other.name)));
     }
-    match site.socket.links_with_master(link.index)?.len() {
+    match site.ports(&link)?.len() {
         0 => Ok(Bridge::Empty(link)),
         ports => Ok(Bridge::Stays(link, format!("it has {ports} ports"))),
     }

@@ -15,6 +15,12 @@ const BRPORT_STATE: u16 = 1;
 const FORWARDING: u8 = 3;
 /// IFLA_BRPORT_MODE: hairpin.
 const BRPORT_MODE: u16 = 4;
+/// IFLA_BRPORT_ISOLATED.
+const BRPORT_ISOLATED: u16 = 33;
+/// IFLA_BR_VLAN_FILTERING.
+const BR_VLAN_FILTERING: u16 = 7;
+/// IFLA_BR_VLAN_DEFAULT_PVID.
+const BR_VLAN_DEFAULT_PVID: u16 = 39;
 /// RTEXT_FILTER_SKIP_STATS: the statistics are most of an answer.
 const SKIP_STATS: u32 = 1 << 3;
 
@@ -37,6 +43,8 @@ pub struct Link {
     pub up: bool,
     /// It is up and has a carrier (IFF_RUNNING).
     pub running: bool,
+    /// It was told to take up all frames (IFF_PROMISC): by a person or program, not by the kernel's own count.
+    pub promiscuous: bool,
     /// It sends ARP requests (no IFF_NOARP).
     pub arp: bool,
     /// It has one neighbour only (IFF_POINTOPOINT).
@@ -54,8 +62,21 @@ pub struct Link {
     pub altnames: Vec<String>,
     /// A bridge port's hairpin mode.
     pub hairpin: Option<bool>,
+    /// A bridge port's isolation from others that have it.
+    pub isolated: Option<bool>,
+    /// What a bridge does about VLANs; none for a kernel whose bridges know nothing of them.
+    pub vlans: Option<BridgeVlans>,
     /// It is a bridge port in forwarding state: frames pass.
     pub forwarding: bool,
+}
+
+/// What a bridge does about VLANs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BridgeVlans {
+    /// It forwards by them.
+    pub filtering: bool,
+    /// The one in which a new port is, untagged; 0 for none.
+    pub default: u16,
 }
 
 impl Link {
@@ -66,6 +87,7 @@ impl Link {
             index: number(message.get(4..)?)?,
             up: set(libc::IFF_UP),
             running: set(libc::IFF_RUNNING),
+            promiscuous: set(libc::IFF_PROMISC),
             arp: !set(libc::IFF_NOARP),
             point_to_point: set(libc::IFF_POINTOPOINT),
             ..Self::default()
@@ -92,11 +114,14 @@ impl Link {
         for (kind, value) in attributes(info, 0) {
             match kind {
                 libc::IFLA_INFO_KIND => self.kind = Some(text(value)),
+                // Behind the kind: each has numbers of its own.
+                libc::IFLA_INFO_DATA if self.is_a("bridge") => self.vlans = BridgeVlans::read(value),
                 INFO_SLAVE_DATA => {
                     for (kind, value) in attributes(value, 0) {
                         match kind {
                             BRPORT_STATE => self.forwarding = value.first() == Some(&FORWARDING),
                             BRPORT_MODE => self.hairpin = Some(value.first().is_some_and(|&on| on != 0)),
+                            BRPORT_ISOLATED => self.isolated = Some(value.first().is_some_and(|&on| on != 0)),
                             _ => {}
                         }
                     }
@@ -106,9 +131,29 @@ impl Link {
         }
     }
 
+    /// True for a bridge that forwards by VLANs.
+    pub fn filters_vlans(&self) -> bool {
+        self.vlans.is_some_and(|vlans| vlans.filtering)
+    }
+
     /// True for a device of this kind.
     pub fn is_a(&self, kind: &str) -> bool {
         self.kind.as_deref() == Some(kind)
+    }
+}
+
+impl BridgeVlans {
+    /// A kernel without CONFIG_BRIDGE_VLAN_FILTERING tells of no default one, and that it does not filter (`br_fill_info`).
+    fn read(data: &[u8]) -> Option<Self> {
+        let (mut filtering, mut default) = (false, None);
+        for (kind, value) in attributes(data, 0) {
+            match kind {
+                BR_VLAN_FILTERING => filtering = value.first().is_some_and(|&on| on != 0),
+                BR_VLAN_DEFAULT_PVID => default = value.try_into().ok().map(u16::from_ne_bytes),
+                _ => {}
+            }
+        }
+        Some(Self { filtering, default: default? })
     }
 }
 

@@ -19,6 +19,9 @@ const STP_STATE: u16 = 5;
 /// IFLA_BRPORT_MODE: hairpin.
 const PORT_MODE: u16 = 4;
 
+/// IFLA_BRPORT_ISOLATED.
+const PORT_ISOLATED: u16 = 33;
+
 /// A bridge to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct NewBridge<'a> {
@@ -49,9 +52,37 @@ pub struct NewPair<'a> {
     pub mtu: u32,
 }
 
+/// A pair to be made of which both ends are here.
+#[derive(Debug, Clone, Copy)]
+pub struct NewLocalPair<'a> {
+    /// Name of the end that is a port.
+    pub port: &'a str,
+    /// Its Ethernet address.
+    pub port_mac: Mac,
+    /// The bridge of which it becomes a port.
+    pub master: u32,
+    /// Name of the other end.
+    pub device: &'a str,
+    /// Its Ethernet address.
+    pub device_mac: Mac,
+    /// MTU of both ends, in bytes.
+    pub mtu: u32,
+}
+
 /// A new device with what all have.
 fn new(name: &str, mac: Mac) -> LinkRequest {
     LinkRequest::about(0).with(text(libc::IFLA_IFNAME, name)).with(bytes(libc::IFLA_ADDRESS, &mac.0))
+}
+
+/// A pair with this end up, in its bridge and marked.
+fn veth(name: &str, mac: Mac, mtu: u32, master: u32, peer: &LinkRequest) -> LinkRequest {
+    let data = nested(libc::IFLA_INFO_DATA, &[bytes(PEER, &peer.bytes())]);
+    new(name, mac)
+        .with(number(libc::IFLA_MTU, mtu))
+        .up(true)
+        .with(number(libc::IFLA_MASTER, master))
+        .with(number(libc::IFLA_GROUP, GROUP))
+        .with(nested(libc::IFLA_LINKINFO, &[text(libc::IFLA_INFO_KIND, "veth"), data]))
 }
 
 impl RouteSocket {
@@ -79,19 +110,24 @@ impl RouteSocket {
     /// # Errors
     /// EEXIST: one of the names is taken.
     pub fn create_pair(&mut self, pair: &NewPair<'_>) -> Result<(), Error> {
-        let peer = new(pair.peer, pair.peer_mac)
-            .with(number(libc::IFLA_MTU, pair.mtu))
-            .with(bytes(libc::IFLA_NET_NS_FD, &pair.netns.raw_fd().to_ne_bytes()));
-        let data = nested(libc::IFLA_INFO_DATA, &[bytes(PEER, &peer.bytes())]);
-        let request = new(pair.host, pair.host_mac)
-            .with(number(libc::IFLA_MTU, pair.mtu))
-            .up(true)
-            .with(number(libc::IFLA_MASTER, pair.master))
-            .with(number(libc::IFLA_GROUP, GROUP))
-            .with(nested(libc::IFLA_LINKINFO, &[text(libc::IFLA_INFO_KIND, "veth"), data]));
+        let peer = new(pair.peer, pair.peer_mac).with(number(libc::IFLA_MTU, pair.mtu));
+        let peer = peer.with(bytes(libc::IFLA_NET_NS_FD, &pair.netns.raw_fd().to_ne_bytes()));
+        let request = veth(pair.host, pair.host_mac, pair.mtu, pair.master, &peer);
         let NewPair { host, peer, .. } = pair;
         let what = format_args!("create {host} and its other end {peer} in {}", pair.netns.path().display());
         self.change(libc::RTM_NEWLINK, CREATE, &request, what)
+    }
+
+    /// Makes a pair with both ends here, in one request: one up and in its bridge, the other one down.
+    ///
+    /// # Errors
+    /// EEXIST: one of the names is taken.
+    pub fn create_local_pair(&mut self, pair: &NewLocalPair<'_>) -> Result<(), Error> {
+        let device = new(pair.device, pair.device_mac).with(number(libc::IFLA_MTU, pair.mtu));
+        let device = device.with(number(libc::IFLA_GROUP, GROUP));
+        let request = veth(pair.port, pair.port_mac, pair.mtu, pair.master, &device);
+        let NewLocalPair { port, device, .. } = pair;
+        self.change(libc::RTM_NEWLINK, CREATE, &request, format_args!("create {device} and its other end {port}"))
     }
 
     /// Switches a device up or down.
@@ -137,6 +173,26 @@ impl RouteSocket {
     pub fn set_master(&mut self, link: &Link, bridge: u32) -> Result<(), Error> {
         let request = LinkRequest::about(link.index).with(number(libc::IFLA_MASTER, bridge));
         let what = format_args!("make {} a port of bridge number {bridge}", link.name);
+        self.change(libc::RTM_NEWLINK, 0, &request, what)
+    }
+
+    /// Switches the isolation of a bridge port: no frame passes between two ports that have it.
+    ///
+    /// # Errors
+    /// EINVAL: the device is no bridge port.
+    pub fn set_isolated(&mut self, link: &Link, on: bool) -> Result<(), Error> {
+        let mode = nested(libc::IFLA_PROTINFO, &[bytes(PORT_ISOLATED, &[u8::from(on)])]);
+        let what = format_args!("set isolation of {} {}", link.name, if on { "on" } else { "off" });
+        self.change(libc::RTM_SETLINK, 0, &LinkRequest::port(link.index).with(mode), what)
+    }
+
+    /// Has a device take up all frames, or no longer.
+    ///
+    /// # Errors
+    /// ENODEV: it is gone.
+    pub fn set_promiscuous(&mut self, link: &Link, on: bool) -> Result<(), Error> {
+        let what = format_args!("set promiscuous mode of {} {}", link.name, if on { "on" } else { "off" });
+        let request = LinkRequest::about(link.index).flag(libc::IFF_PROMISC, on);
         self.change(libc::RTM_NEWLINK, 0, &request, what)
     }
 

@@ -31,10 +31,15 @@ impl LinkRequest {
     }
 
     /// The device goes up or down.
-    pub fn up(mut self, up: bool) -> Self {
-        let flag = libc::IFF_UP as u32;
+    pub fn up(self, up: bool) -> Self {
+        self.flag(libc::IFF_UP, up)
+    }
+
+    /// A flag of the device is set or cleared.
+    pub fn flag(mut self, flag: libc::c_int, on: bool) -> Self {
+        let flag = flag as u32;
         self.change |= flag;
-        self.flags = if up { self.flags | flag } else { self.flags & !flag };
+        self.flags = if on { self.flags | flag } else { self.flags & !flag };
         self
     }
 

@@ -9,7 +9,7 @@ use super::names::{BridgeName, is_ours};
 use super::setup::{Site, Step};
 use super::sysctl::Sysctl;
 use super::wanted::{Wanted, families};
-use super::{Error, NetworkRecord, alias, mtu};
+use super::{Error, NetworkRecord, mtu};
 use crate::netlink::{Link, Mac, NewBridge};
 
 impl Site<'_> {
@@ -39,7 +39,9 @@ impl Site<'_> {
             Some(mtu) => mtu,
             None => mtu::for_families(mtu::of_host(self.socket)?, &wanted.subnets),
         };
-        let mac = of_addresses(wanted.gateways.iter().map(IpNet::addr));
+        // The gateway's is that of the device that has its address.
+        let gateways = if wanted.vlan_names().is_some() { &[][..] } else { &wanted.gateways };
+        let mac = of_addresses(gateways.iter().map(IpNet::addr));
         let mac = mac.unwrap_or_else(|| Machine::read().bridge(&wanted.name));
         match self.socket.create_bridge(&NewBridge { name, mac, mtu }) {
             // Somebody else's, a moment ago: it is a foreign one then.
@@ -81,37 +83,6 @@ impl Site<'_> {
         }
     }
 
-    /// Makes the network's host ends that are in no bridge ports of this one again: it was deleted and made anew, or
-    /// somebody took them out. Gives how many there were.
-    ///
-    /// # Errors
-    /// The kernel does not answer. An end that cannot be a port is told in the log: its container may be on its way out.
-    pub fn rejoin(&mut self, wanted: &Wanted, bridge: &Link) -> Result<u32, Error> {
-        let mut rejoined = 0;
-        for port in self.strays(wanted)? {
-            let joined = self.socket.set_master(&port, bridge.index).and_then(|()| match wanted.hairpin {
-                true => self.socket.set_hairpin(&port, true),
-                false => Ok(()),
-            });
-            match joined {
-                Ok(()) => rejoined += 1,
-                Err(error) => tracing::warn!("{} stays out of {}: {error}", port.name, bridge.name),
-            }
-        }
-        Ok(rejoined)
-    }
-
-    /// The network's host ends that are in no bridge.
-    ///
-    /// # Errors
-    /// The kernel does not answer.
-    pub fn strays(&mut self, wanted: &Wanted) -> Result<Vec<Link>, Error> {
-        let is_of_network = |port: &Link| port.alias.as_deref().and_then(alias::network) == Some(wanted.name.as_str());
-        let mut ports = self.socket.links()?;
-        ports.retain(|port| is_of_network(port) && port.is_a("veth") && is_ours(port) && port.master.is_none());
-        Ok(ports)
-    }
-
     /// The addresses of the bridge that clash with a gateway.
     ///
     /// # Errors
@@ -139,7 +110,22 @@ impl Site<'_> {
         Ok(clashes)
     }
 
-    /// Gives the bridge the gateway addresses.
+    /// Takes the gateway addresses from a device that is not to have them any more: the configuration has moved them.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(super) fn take_gateways(&mut self, before: &NetworkRecord, steps: &mut Vec<Step>) -> Result<(), Error> {
+        let Some(device) = self.socket.link_by_name(before.device())? else { return Ok(()) };
+        for have in self.socket.addresses(&device)? {
+            if before.gateways.contains(&have.address) {
+                self.socket.remove_address(&device, have.address)?;
+                steps.push(Step::RemovedAddress(device.clone(), have.address));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the bridge, or the device of its VLAN, the gateway addresses.
     ///
     /// # Errors
     /// As [`clashes`](Self::clashes); the kernel refuses.

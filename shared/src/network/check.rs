@@ -3,14 +3,17 @@
 //! What chained plugins and udev may change is no fault: the host end's MAC address, more addresses and
 //! routes, another MTU than ours.
 
+mod port;
+
 use std::collections::BTreeSet;
 use std::fmt;
 
 use ipnet::IpNet;
 
+use self::port::{check_port, check_vlan_device};
 use super::names::is_ours;
 use super::setup::Site;
-use super::{Error, NetworkRecord, container::Inside, forwarding};
+use super::{BridgeConfig, Error, NetworkRecord, container::Inside, forwarding};
 use crate::netlink::{Link, Mac, RouteEntry, RouteFilter};
 use crate::{Attachment, Route};
 
@@ -25,6 +28,18 @@ pub enum Fault {
     NotABridge(String),
     /// The bridge is down.
     BridgeDown(String),
+    /// The bridge does not filter VLANs.
+    NoFiltering(String),
+    /// The bridge does not take up all frames.
+    NotPromiscuous(String),
+    /// The host has no device in the network's VLAN.
+    NoVlanDevice(String),
+    /// … or that is down.
+    VlanDeviceDown(String),
+    /// A port is in other VLANs than it should be: the missing and the wrong ones.
+    OtherVlans(String, Vec<u16>, Vec<u16>),
+    /// The host end is isolated and should not be, or the other way round.
+    Isolation(String, bool),
     /// The bridge lacks a gateway address.
     NoGateway(String, IpNet),
     /// The host does not forward a family (IPv6?).
@@ -58,7 +73,22 @@ impl fmt::Display for Fault {
             Self::NoBridge(bridge) => write!(f, "bridge {bridge} is missing"),
             Self::NotABridge(bridge) => write!(f, "{bridge} is not a bridge"),
             Self::BridgeDown(bridge) => write!(f, "bridge {bridge} is down"),
-            Self::NoGateway(bridge, address) => write!(f, "bridge {bridge} has no address {address}"),
+            Self::NoFiltering(bridge) => write!(f, "bridge {bridge} does not filter VLANs"),
+            Self::NotPromiscuous(bridge) => write!(f, "bridge {bridge} is not in promiscuous mode"),
+            Self::NoVlanDevice(device) => write!(f, "{device} is missing, or is in no bridge"),
+            Self::VlanDeviceDown(device) => write!(f, "{device} is down"),
+            Self::OtherVlans(port, missing, wrong) => {
+                write!(f, "{port} is in other VLANs than it should be")?;
+                for (what, ids) in [("without", missing), ("and also in", wrong)] {
+                    if !ids.is_empty() {
+                        write!(f, ", {what} {}", ids.iter().map(u16::to_string).collect::<Vec<_>>().join(" "))?;
+                    }
+                }
+                Ok(())
+            }
+            Self::Isolation(port, true) => write!(f, "host end {port} is not isolated"),
+            Self::Isolation(port, false) => write!(f, "host end {port} is isolated, and should not be"),
+            Self::NoGateway(device, address) => write!(f, "{device} has no address {address}"),
             Self::NotForwarding(v6) => write!(f, "the host does not forward {}", if *v6 { "IPv6" } else { "IPv4" }),
             Self::NoHostEnd(host_end) => write!(f, "host end {host_end} is missing"),
             Self::HostEndDown(host_end) => write!(f, "host end {host_end} is down"),
@@ -104,12 +134,16 @@ pub fn check(
     record: Option<&NetworkRecord>,
     attachment: &Attachment,
     listed: &Listed,
+    config: &BridgeConfig,
 ) -> Result<(), Error> {
     let mut faults = Vec::new();
     let host_end = site.socket.link_by_name(&attachment.host_end())?.filter(is_ours);
     match record.filter(|record| record.is_of(site.host, site.netns)) {
         None => faults.push(Fault::NotSetUp),
-        Some(record) => check_host(site, record, attachment, host_end.as_ref(), &mut faults)?,
+        Some(record) => {
+            check_host(site, record, attachment, host_end.as_ref(), &mut faults)?;
+            check_port(site, record, config, host_end.as_ref(), &mut faults)?;
+        }
     }
     check_inside(inside, attachment, host_end.as_ref(), listed, &mut faults)?;
     if faults.is_empty() { Ok(()) } else { Err(Error::Check { attachment: attachment.clone(), faults }) }
@@ -131,9 +165,19 @@ fn check_host(
             if !bridge.up {
                 faults.push(Fault::BridgeDown(name()));
             }
-            let there = site.socket.addresses(bridge)?;
-            let missing = record.gateways.iter().filter(|gateway| !there.iter().any(|have| have.address == **gateway));
-            faults.extend(missing.map(|gateway| Fault::NoGateway(name(), *gateway)));
+            if record.promiscuous && !bridge.promiscuous {
+                faults.push(Fault::NotPromiscuous(name()));
+            }
+            let device = match &record.vlan_device {
+                Some(device) => check_vlan_device(site, device, bridge, faults)?,
+                None => Some(bridge.clone()),
+            };
+            if let Some(device) = device {
+                let there = site.socket.addresses(&device)?;
+                let is_missing = |gateway: &&IpNet| !there.iter().any(|have| have.address == **gateway);
+                let missing = record.gateways.iter().filter(is_missing);
+                faults.extend(missing.map(|gateway| Fault::NoGateway(device.name.clone(), *gateway)));
+            }
         }
     }
     let families: BTreeSet<bool> = record.gateways.iter().map(|gateway| gateway.addr().is_ipv6()).collect();

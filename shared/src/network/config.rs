@@ -2,8 +2,10 @@
 //! ([`BridgeConfig`]).
 
 mod low;
+mod vlans;
 
-pub use low::{Low, LowArgs, LowFamilies, LowIpam, LowMac};
+pub use low::{Low, LowArgs, LowFamilies, LowIpam, LowMac, LowTrunk};
+pub use vlans::Vlans;
 
 use ipnet::IpNet;
 use serde_json::Value;
@@ -15,6 +17,7 @@ use super::names::BridgeName;
 use super::record::ForwardAccept;
 use crate::netlink::Mac;
 use crate::protocol::json;
+use crate::spoof::Checks;
 use crate::{Dns, InterfaceName, NetworkName};
 
 /// The bridge that the reference plugin takes when none is named.
@@ -52,6 +55,8 @@ pub struct BridgeConfig {
     pub masquerade_v4: bool,
     /// Masquerade IPv6.
     pub masquerade_v6: bool,
+    /// The program that was asked for to masquerade: any will do, ours is always the same.
+    pub masquerade_backend: Option<String>,
     /// What to do about foreign rule sets that drop.
     pub forward_accept: ForwardAccept,
     /// MTU in bytes; `None` follows the host.
@@ -62,6 +67,18 @@ pub struct BridgeConfig {
     pub detect_duplicates: bool,
     /// The container's end goes up.
     pub up: bool,
+    /// VLANs of the ports.
+    pub vlans: Vlans,
+    /// The bridge takes up all frames.
+    pub promiscuous: bool,
+    /// The ports are isolated from each other.
+    pub port_isolation: bool,
+    /// Nothing passes between this network and any other one of this host.
+    pub isolate: bool,
+    /// A port takes frames from its container's MAC address only (`macspoofchk`).
+    pub check_mac: bool,
+    /// A port takes packets from its container's addresses only (`spoofcheck`).
+    pub check_addresses: bool,
     /// Resolver settings that replace IPAM's.
     pub dns: Option<Dns>,
 }
@@ -72,17 +89,15 @@ impl BridgeConfig {
     /// # Errors
     /// [`Error::Unsupported`], [`Error::Contradiction`], [`Error::Type`].
     pub fn new(network: &NetworkName, low: &Low) -> Result<Self, Error> {
-        low.refuse_unsupported()?;
+        let vlans = Vlans::new(low)?;
         let addresses = low.addresses()?;
+        low.refuse_contradictions(&vlans, &addresses)?;
         let one_line = matches!(addresses, Addresses::Subnets(_));
         let is_default_gateway = low.is_default_gateway.unwrap_or(one_line && low.is_gateway != Some(false));
         let is_gateway = is_default_gateway || low.is_gateway.unwrap_or(one_line);
         let (masquerade_v4, masquerade_v6) = low.masquerade(one_line)?;
         low.check_layer_two(&addresses, is_gateway, masquerade_v4 || masquerade_v6)?;
         let layer_three = addresses != Addresses::None;
-        if let Some(backend) = &low.ip_masq_backend {
-            tracing::debug!("ipMasqBackend {backend}: masquerading is by nftables, in tables of our own");
-        }
         Ok(Self {
             network: network.clone(),
             bridge: low.bridge_name(network, &addresses)?,
@@ -91,38 +106,42 @@ impl BridgeConfig {
             force_address: low.force_address,
             masquerade_v4: masquerade_v4 && layer_three,
             masquerade_v6: masquerade_v6 && layer_three,
+            masquerade_backend: low.ip_masq_backend.clone(),
             forward_accept: low.forward_accept()?,
             mtu: low.mtu(&addresses)?,
-            hairpin: low.hairpin_mode.unwrap_or(one_line),
+            hairpin: low.hairpin_mode.unwrap_or(one_line && !low.promisc_mode),
             detect_duplicates: low.enabledad,
             up: !low.disable_container_interface,
+            vlans,
+            promiscuous: low.promisc_mode,
+            port_isolation: low.port_isolation,
+            isolate: low.isolate,
+            check_mac: low.macspoofchk,
+            check_addresses: low.spoofcheck,
             dns: (!low.dns.is_empty()).then(|| low.dns.clone()),
             addresses,
         })
     }
 }
 
+impl BridgeConfig {
+    /// Which sources of its containers are checked.
+    pub fn checks(&self) -> Checks {
+        Checks { mac: self.check_mac, addresses: self.check_addresses }
+    }
+}
+
 impl Low {
-    fn refuse_unsupported(&self) -> Result<(), Error> {
-        if self.hairpin_mode == Some(true) && self.promisc_mode {
-            return Err(Error::Contradiction(Contradiction::HairpinAndPromiscuous));
-        }
-        if !(0..=4094).contains(&self.vlan) {
-            return Err(unsupported("vlan", self.vlan, Reason::Vlan(self.vlan)));
-        }
-        let not_yet = [
-            ("vlan", self.vlan != 0, self.vlan.to_string()),
-            ("vlanTrunk", !self.vlan_trunk.is_empty(), Value::from(self.vlan_trunk.clone()).to_string()),
-            ("macspoofchk", self.macspoofchk, "true".to_owned()),
-            ("portIsolation", self.port_isolation, "true".to_owned()),
-            ("promiscMode", self.promisc_mode, "true".to_owned()),
-            ("isolate", self.isolate, "true".to_owned()),
-            ("spoofcheck", self.spoofcheck, "true".to_owned()),
-        ];
-        match not_yet.into_iter().find(|(_, set, _)| *set) {
-            Some((key, _, value)) => Err(Error::Unsupported { key, value, reason: Reason::NotYet }),
-            None => Ok(()),
-        }
+    /// Keys that exclude each other.
+    fn refuse_contradictions(&self, vlans: &Vlans, addresses: &Addresses) -> Result<(), Error> {
+        let layer_two = *addresses == Addresses::None;
+        let found = match () {
+            () if self.hairpin_mode == Some(true) && self.promisc_mode => Contradiction::HairpinAndPromiscuous,
+            () if self.spoofcheck && layer_two => Contradiction::LayerTwo("spoofcheck"),
+            () if self.spoofcheck && !vlans.trunk.is_empty() => Contradiction::SpoofcheckAndTrunk,
+            () => return Ok(()),
+        };
+        Err(Error::Contradiction(found))
     }
 
     fn addresses(&self) -> Result<Addresses, Error> {
@@ -181,6 +200,11 @@ impl Low {
             None => (default, default),
             Some(Value::Bool(both)) => (*both, *both),
             Some(value) => {
+                let is_family = |key: &String| ["v4", "v6"].iter().any(|family| key.eq_ignore_ascii_case(family));
+                if !value.as_object().is_none_or(|families| families.keys().all(is_family)) {
+                    let what = "true, false, or one of them for each of \"v4\" and \"v6\"";
+                    return Err(unsupported("ipMasq", value.clone(), Reason::MustBe(what)));
+                }
                 let families: LowFamilies = json::from_value(value).map_err(|error| error.under("ipMasq"))?;
                 (families.v4.unwrap_or(default), families.v6.unwrap_or(default))
             }
@@ -249,7 +273,7 @@ impl LowIpam {
 }
 
 fn unsupported(key: &'static str, value: impl Into<Value>, reason: Reason) -> Error {
-    Error::Unsupported { key, value: value.into().to_string(), reason }
+    Error::Unsupported { key, value: json::shown(&value.into()), reason }
 }
 
 /// The subnets of `network`: one, or a list.

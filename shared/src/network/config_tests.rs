@@ -87,21 +87,17 @@ fn e51_ip_masq_for_each_family() {
     assert_eq!(masq(r#"{"network": "10.22.0.0/16", "ipMasq": false}"#), (false, false));
     let (code, text) = refused(r#"{"network": "10.22.0.0/16", "ipMasq": {"v4": "yes"}}"#);
     assert!(code == Code::Decode && text.contains("ipMasq.v4"), "{text}");
+    let (code, text) = refused(r#"{"network": "10.22.0.0/16", "ipMasq": {"v5": true}}"#);
+    assert!(code == Code::UnsupportedField && text.contains(r#"ipMasq {"v5":true}"#), "{text}");
     assert_eq!(refused(r#"{"network": "10.22.0.0/16", "public": true, "ipMasq": true}"#).0, Code::InvalidConfig);
 }
 
 #[test]
 fn what_cannot_be_honoured_is_refused_by_key_and_value() {
     let cases = [
-        (r#""vlan": 100"#, "vlan 100: not supported by this version"),
         (r#""vlan": 5000"#, "vlan 5000: invalid VLAN ID 5000 (must be between 0 and 4094)"),
         (r#""vlan": -100"#, "vlan -100: invalid VLAN ID -100 (must be between 0 and 4094)"),
-        (r#""vlanTrunk": [{"id": 101}]"#, r#"vlanTrunk [{"id":101}]: not supported by this version"#),
-        (r#""macspoofchk": true"#, "macspoofchk true: not supported by this version"),
-        (r#""portIsolation": true"#, "portIsolation true: not supported by this version"),
-        (r#""promiscMode": true"#, "promiscMode true: not supported by this version"),
-        (r#""isolate": true"#, "isolate true: not supported by this version"),
-        (r#""spoofcheck": true"#, "spoofcheck true: not supported by this version"),
+        (r#""vlanTrunk": [{"id": 0}]"#, r#"vlanTrunk {"id":0}: incorrect trunk id parameter, ids are 1 to 4094"#),
         (r#""mtu": -1"#, "mtu -1: it must be between 68 and 65535"),
         (r#""mtu": 70000"#, "mtu 70000: it must be between 68 and 65535"),
         (r#""mtu": 1000"#, "mtu 1000: it must be 1280 or more for IPv6"),
@@ -140,11 +136,11 @@ fn br22_contradictions() {
     let cases = [
         (
             r#"{"network": "10.22.0.0/16", "disableContainerInterface": true}"#,
-            "cannot use IPAM when DisableContainerInterface flag is set",
+            "cannot use IPAM when DisableContainerInterface flag is set: leave out `disableContainerInterface: true`, or `network` and `ipam`",
         ),
         (
             r#"{"hairpinMode": true, "promiscMode": true}"#,
-            "cannot set hairpin mode and promiscuous mode at the same time",
+            "cannot set hairpin mode and promiscuous mode at the same time: leave out `hairpinMode: true` or `promiscMode: true`",
         ),
         (
             r#"{"network": "10.22.0.0/16", "ipam": {"subnet": "10.23.0.0/16"}}"#,
@@ -158,6 +154,28 @@ fn br22_contradictions() {
     for (json, expected) in cases {
         assert_eq!(refused(json), (Code::InvalidConfig, expected.to_owned()));
     }
+}
+
+#[test]
+fn b4_keys_of_the_ports_are_off_by_default_and_taken_up() {
+    let plain = parse(r#"{"network": "10.22.0.0/16"}"#).unwrap();
+    assert!(plain.hairpin && plain.up && !plain.vlans.filter() && !plain.promiscuous && !plain.port_isolation);
+    let all = parse(
+        r#"{"network": "10.22.0.0/16", "vlan": 100, "vlanTrunk": [{"id": 101}], "preserveDefaultVlan": true,
+            "promiscMode": true, "portIsolation": true, "ipMasqBackend": "whatever"}"#,
+    )
+    .unwrap();
+    assert!(!all.hairpin && all.promiscuous && all.port_isolation && all.vlans.filter() && all.vlans.keep_default);
+    assert_eq!((all.vlans.access, all.masquerade_backend.as_deref()), (Some(100), Some("whatever")));
+    let kept = parse(r#"{"network": "10.22.0.0/16", "preserveDefaultVlan": true}"#).unwrap();
+    assert!(!kept.vlans.filter(), "without a VLAN it means nothing");
+    let wanted = |json: &str| {
+        let gateway = ("10.22.0.0/16".parse().unwrap(), "10.22.0.1".parse().ok());
+        crate::network::Wanted::new(&parse(json).unwrap(), [gateway], None).vlan_names()
+    };
+    let (l3, l2) = (r#"{"bridge": "br7", "vlan": 7, "isGateway": true, "ipam": {"type": "x"}}"#, r#"{"vlan": 7}"#);
+    assert_eq!(wanted(l3).map(|names| names.device).as_deref(), Some("br7.7"));
+    assert_eq!((wanted(l2), wanted(r#"{"isGateway": true, "ipam": {"type": "x"}}"#)), (None, None));
 }
 
 #[test]

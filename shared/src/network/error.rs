@@ -48,6 +48,26 @@ pub enum Error {
         /// The bridge's own.
         device: String,
     },
+    /// The bridge is not ours, and takes no notice of VLANs.
+    #[error(
+        "bridge {0} does not filter VLANs, and is not ours to change: `ip link set {0} type bridge vlan_filtering 1`, or name another `bridge`"
+    )]
+    NoVlanFiltering(String),
+    /// The kernel's bridges know no VLANs.
+    #[error(
+        "bridge {0} cannot filter VLANs: this kernel was built without CONFIG_BRIDGE_VLAN_FILTERING; leave out vlan and vlanTrunk, or use another kernel"
+    )]
+    NoVlans(String),
+    /// The name of the device of a VLAN is something else's.
+    #[error(
+        "{device} exists, and is not a pair whose other end is a port of bridge {bridge} in that VLAN, untagged: rename or delete it"
+    )]
+    VlanDeviceTaken {
+        /// The name.
+        device: String,
+        /// The bridge.
+        bridge: String,
+    },
     /// The bridge cannot carry IPv6.
     #[error(
         "bridge {bridge} has MTU {mtu}, and IPv6 needs 1280 or more: set `mtu`, or the MTU of a bridge that is not ours"
@@ -210,9 +230,6 @@ pub enum Error {
 /// Why a value cannot be honoured.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// A later version will.
-    #[error("not supported by this version")]
-    NotYet,
     /// The text is no such thing.
     #[error("it is not {0}")]
     Not(&'static str),
@@ -222,6 +239,9 @@ pub enum Reason {
     /// 802.1Q has 4094 networks.
     #[error("invalid VLAN ID {0} (must be between 0 and 4094)")]
     Vlan(i64),
+    /// An entry of `vlanTrunk` that is none, in the reference's words.
+    #[error("{0}, ids are 1 to 4094")]
+    Trunk(&'static str),
     /// A name that no device can have.
     #[error(transparent)]
     Name(#[from] crate::attachment::NameError),
@@ -237,11 +257,20 @@ pub enum Reason {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Contradiction {
     /// B4.8.
-    #[error("cannot use IPAM when DisableContainerInterface flag is set")]
+    #[error(
+        "cannot use IPAM when DisableContainerInterface flag is set: leave out `disableContainerInterface: true`, or `network` and `ipam`"
+    )]
     AddressOfDownInterface,
     /// B4.6.
-    #[error("cannot set hairpin mode and promiscuous mode at the same time")]
+    #[error(
+        "cannot set hairpin mode and promiscuous mode at the same time: leave out `hairpinMode: true` or `promiscMode: true`"
+    )]
     HairpinAndPromiscuous,
+    /// Frames of a trunk are in VLANs of which nobody here knows the addresses.
+    #[error(
+        "spoofcheck and vlanTrunk exclude each other: what is tagged cannot be checked; leave out one of them, or use macspoofchk"
+    )]
+    SpoofcheckAndTrunk,
     /// `network` says which addresses there are, and so does `ipam`.
     #[error("`network` and ipam.{0} both say which addresses the network has: leave out one of them")]
     NetworkAndIpam(&'static str),
@@ -269,6 +298,8 @@ impl Error {
             Self::Contradiction(_)
             | Self::NotABridge { .. }
             | Self::AlternativeName { .. }
+            | Self::NoVlanFiltering(_)
+            | Self::VlanDeviceTaken { .. }
             | Self::MtuTooSmall { .. }
             | Self::OverlapsNetwork { .. }
             | Self::OverlapsRoute { .. }
@@ -281,7 +312,7 @@ impl Error {
             Self::Netns(_) => Code::InvalidNetns,
             Self::Lock(error) => error.code(),
             Self::Vanished(_) => Code::TryAgainLater,
-            Self::NotWritable(_) | Self::WouldFail(_) => Code::NotAvailable,
+            Self::NotWritable(_) | Self::WouldFail(_) | Self::NoVlans(_) => Code::NotAvailable,
             Self::Check { .. } => Code::CheckFailed,
             Self::RouterAdvertisements { .. } | Self::Netlink(_) | Self::Record { .. } | Self::NewerFormat { .. } => {
                 Code::Io

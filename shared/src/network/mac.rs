@@ -75,6 +75,12 @@ impl Machine {
         Mac([0xfe, b, c, d, e, f])
     }
 
+    /// The address of the port by which the host is in a VLAN.
+    pub fn vlan_port(&self, port: &str) -> Mac {
+        let Mac([_, b, c, d, e, f]) = self.hash(&[port, "vlan"]);
+        Mac([0xfe, b, c, d, e, f])
+    }
+
     fn hash(&self, texts: &[&str]) -> Mac {
         let mut hash = Sha256::new();
         hash.update(&self.0);

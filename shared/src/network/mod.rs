@@ -16,13 +16,16 @@ pub mod mtu;
 pub mod names;
 pub mod overlap;
 pub mod port;
+mod promiscuous;
 pub mod record;
+pub mod rejoin;
 pub mod setup;
 pub mod sysctl;
 pub mod undo;
+pub mod vlan;
 pub mod wanted;
 
-pub use config::BridgeConfig;
+pub use config::{BridgeConfig, Vlans};
 pub use error::Error;
 pub use record::NetworkRecord;
 pub use wanted::Wanted;

@@ -3,6 +3,7 @@
 
 use ipnet::IpNet;
 
+use super::names::is_ours;
 use super::setup::{Setup, Site, locked};
 use super::wanted::Wanted;
 use super::{Error as NetworkError, NetworkRecord};
@@ -71,6 +72,13 @@ impl Site<'_> {
             let record = NetworkRecord::load(self.host, &setup.record.name)?;
             let record = NetworkRecord { mtu, ..record.unwrap_or_else(|| setup.record.clone()) };
             self.socket.set_mtu(&setup.bridge, mtu)?;
+            if let Some(device) = setup.vlan.as_mut().filter(|device| is_ours(device)) {
+                let port = device.peer.map(|port| self.socket.link_by_index(port)).transpose()?.flatten();
+                for end in port.iter().chain([&*device]) {
+                    self.socket.set_mtu(end, mtu)?;
+                }
+                device.mtu = mtu;
+            }
             if let Err(error) = record.save(self.host) {
                 self.socket.set_mtu(&setup.bridge, setup.bridge.mtu)?;
                 return Err(error);

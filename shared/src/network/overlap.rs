@@ -26,7 +26,7 @@ pub fn with_networks(
         let Some((subnet, other_subnet)) = pairs.into_iter().find(|(mine, theirs)| overlap(mine, theirs)) else {
             continue;
         };
-        if socket.link_by_name(&other.bridge)?.is_none() {
+        if socket.link_by_name(other.device())?.is_none() {
             continue;
         }
         return Err(Error::OverlapsNetwork {
@@ -49,11 +49,11 @@ impl Site<'_> {
     pub fn refuse_whole(&mut self, name: &NetworkName, networks: &[IpNet], bridge: &str) -> Result<(), Error> {
         let others = self.others(name)?;
         with_networks(self.socket, name, networks, &others)?;
-        with_routes(self.socket, name, networks, bridge, |route| route.protocol == PROTOCOL)
+        with_routes(self.socket, name, networks, |device| device == bridge, |route| route.protocol == PROTOCOL)
     }
 }
 
-/// Refuses subnets to which the host has a route already, except by the network's own bridge, or one that is its own.
+/// Refuses subnets to which the host has a route already, except by a device of its own, or one that is its own.
 /// Default routes, and those that lead nowhere (unreachable, blackhole), are no objection.
 ///
 /// # Errors
@@ -62,7 +62,7 @@ pub fn with_routes(
     socket: &mut RouteSocket,
     name: &NetworkName,
     subnets: &[IpNet],
-    bridge: &str,
+    is_own_device: impl Fn(&str) -> bool,
     is_own: impl Fn(&RouteEntry) -> bool,
 ) -> Result<(), Error> {
     let counts = |route: &RouteEntry| !route.is_default() && route.is_unicast() && !is_own(route);
@@ -78,7 +78,7 @@ pub fn with_routes(
             let device = route.next_hops.first().and_then(|hop| hop.device);
             let link = device.map(|index| socket.link_by_index(index)).transpose()?.flatten();
             let device = link.map_or_else(|| "a device that is gone".to_owned(), |link| link.name);
-            if device != bridge {
+            if !is_own_device(&device) {
                 return Err(Error::OverlapsRoute { name: name.clone(), subnet: **subnet, route: route.dst, device });
             }
         }
@@ -114,7 +114,8 @@ mod tests {
             let name: NetworkName = "net".parse().unwrap();
             let lan = bridge(&mut socket, "lan0", &["10.22.4.1/24", "fd22::1/64"]);
             let mut check = |wanted: &[&str], own: &str| {
-                with_routes(&mut socket, &name, &subnets(wanted), own, |_| false).map_err(|error| error.to_string())
+                with_routes(&mut socket, &name, &subnets(wanted), |device| device == own, |_| false)
+                    .map_err(|error| error.to_string())
             };
             assert_eq!(
                 check(&["10.22.0.0/16"], "obr_net").unwrap_err(),

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 
 use super::names::is_ours;
 use super::sysctl::Sysctl;
-use super::{Error, alias};
+use super::{Error, Vlans, alias, vlan};
 use crate::netlink::{Link, Mac, Netns, NewPair, RouteSocket};
 use crate::{Attachment, NetworkName};
 
@@ -15,6 +15,9 @@ use crate::{Attachment, NetworkName};
 const FORWARDING: Duration = Duration::from_millis(200);
 /// See above.
 const PAUSE: Duration = Duration::from_micros(300);
+
+/// How long a pair may outlive its container's namespace, before it counts as a living container's.
+const DYING: Duration = Duration::from_millis(500);
 
 /// A pair to be made.
 #[derive(Debug)]
@@ -33,6 +36,10 @@ pub struct NewPort<'a> {
     pub host_mac: Mac,
     /// Hairpin mode.
     pub hairpin: bool,
+    /// It is isolated from others that are.
+    pub isolated: bool,
+    /// Its VLANs.
+    pub vlans: &'a Vlans,
     /// The description of the host end.
     pub alias: &'a str,
 }
@@ -88,6 +95,15 @@ fn dress(socket: &mut RouteSocket, link: &Link, new: &NewPort<'_>) -> Result<(),
     if new.hairpin {
         socket.set_hairpin(link, true)?;
     }
+    // The other end is still down: nothing has passed in the default VLAN.
+    if new.vlans.filter()
+        && let Some(want) = vlan::of_port(new.vlans, false, new.bridge)
+    {
+        vlan::settle(socket, link, &vlan::of_new_port(new.bridge), &want)?;
+    }
+    if new.isolated {
+        socket.set_isolated(link, true)?;
+    }
     // As the reference plugin: a container is no router of the host.
     Sysctl::V6(&link.name, "accept_ra").prefer("0");
     Ok(())
@@ -124,11 +140,24 @@ pub fn clear_leftover(socket: &mut RouteSocket, attachment: &Attachment) -> Resu
     if !(link.is_a("veth") && is_ours(&link)) {
         return Err(Error::HostEndTaken { attachment: attachment.clone(), host_end });
     }
-    if socket.peer_is_alive(&link)? {
+    if !is_ending(socket, &link)? {
         return Err(Error::Attached { attachment: Box::new(attachment.clone()), host_end, netns: None });
     }
     tracing::warn!("{host_end} is left over from a container that is gone: deleted");
     Ok(socket.delete_link(&link)?)
+}
+
+/// True if the other end of a pair is gone, or goes within [`DYING`]: a namespace that was deleted a moment ago is cleared
+/// away in the background.
+fn is_ending(socket: &mut RouteSocket, link: &Link) -> Result<bool, Error> {
+    let deadline = Instant::now() + DYING;
+    while socket.peer_is_alive(link)? {
+        if Instant::now() > deadline {
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(true)
 }
 
 /// Deletes the pair of an attachment by its host end, whatever became of the container. True if there

@@ -21,7 +21,9 @@ fn bridge(socket: &mut RouteSocket) -> Link {
 fn join(socket: &mut RouteSocket, bridge: &Link, attachment: &Attachment, netns: &Netns) -> Result<Link, Error> {
     let alias = alias::alias(attachment, &["10.0.0.2".parse().unwrap()], None);
     let host_mac = Mac([2, 0, 0, 0, 0, 1]);
-    create(socket, &NewPort { attachment, netns, bridge, mtu: 1500, mac: MAC, host_mac, hairpin: true, alias: &alias })
+    let (isolated, vlans) = (false, &Vlans::default());
+    let (mtu, mac, hairpin, alias) = (1500, MAC, true, &alias);
+    create(socket, &NewPort { attachment, netns, bridge, mtu, mac, host_mac, hairpin, isolated, vlans, alias })
 }
 
 #[test]

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Error;
 use super::cluster::Cluster;
+use super::config::Vlans;
 use crate::netlink::netns::NetnsId;
 use crate::{Host, NetworkName};
 
@@ -51,6 +52,27 @@ pub struct NetworkRecord {
     pub masquerade_v6: bool,
     /// What to do about foreign rule sets that drop.
     pub forward_accept: ForwardAccept,
+    /// The device by which the host is in the VLAN that the network's ports are in; without a VLAN that is the bridge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan_device: Option<String>,
+    /// The VLANs that its ports are in.
+    #[serde(default, skip_serializing_if = "Vlans::is_empty")]
+    pub vlans: Vlans,
+    /// Its ports are isolated from each other.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub port_isolation: bool,
+    /// The bridge takes up all frames.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub promiscuous: bool,
+    /// … and that was our doing: it ends with the last network that wants it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub promiscuous_by_us: bool,
+    /// Nothing passes between this network and any other one of this host.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub isolate: bool,
+    /// Its containers are not trusted: it is isolated, or what they send is checked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guarded: bool,
     /// MTU of bridge and ports, in bytes.
     pub mtu: u32,
     /// The folder of the network's address records, when osvc-ipam allocates.
@@ -80,6 +102,22 @@ impl NetworkRecord {
     /// The file of one network's record.
     pub fn path(host: &Host, name: &NetworkName) -> PathBuf {
         Self::folder(host).join(format!("{name}.json"))
+    }
+
+    /// The device that has the gateway addresses, and by which the host forwards for the network.
+    pub fn device(&self) -> &str {
+        self.vlan_device.as_deref().unwrap_or(&self.bridge)
+    }
+
+    /// True if its ports were put into VLANs of their own: the bridge has to filter.
+    pub fn has_vlans(&self) -> bool {
+        self.vlans.filter() || self.vlan_device.is_some()
+    }
+
+    /// The devices by which forwarded packets of the network come and go: with br_netfilter, frames between its ports
+    /// are forwarded packets of the bridge, whatever VLAN they are in.
+    pub fn forwarding_devices(&self) -> impl Iterator<Item = &str> {
+        [Some(self.bridge.as_str()), self.vlan_device.as_deref()].into_iter().flatten()
     }
 
     /// True if what it tells was set up in this boot and network namespace.
@@ -196,87 +234,5 @@ fn set_aside(path: &Path, why: &str) -> Result<(), Error> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    /// A host whose state lies in a folder.
-    pub(crate) fn host(folder: &tempfile::TempDir) -> Host {
-        Host { state: folder.path().join("state"), run: folder.path().join("run"), boot: "boot".to_owned() }
-    }
-
-    /// The record of a network with these subnets.
-    pub(crate) fn record(name: &str, subnets: &[&str]) -> NetworkRecord {
-        NetworkRecord {
-            v: FORMAT,
-            name: name.parse().unwrap(),
-            bridge: format!("obr_{name}"),
-            owned: true,
-            gateways: Vec::new(),
-            subnets: subnets.iter().map(|subnet| subnet.parse().unwrap()).collect(),
-            masquerade_v4: true,
-            masquerade_v6: true,
-            forward_accept: ForwardAccept::Auto,
-            mtu: 1500,
-            ipam: None,
-            cluster: None,
-            boot: "boot".to_owned(),
-            netns: NetnsId { cookie: Some(1), dev: 4, ino: 5, ctime: None },
-        }
-    }
-
-    #[test]
-    fn a_record_comes_back_as_it_was_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let host = host(&folder);
-        let (a, b) = (record("a", &["10.1.0.0/16", "fd00:1::/64"]), record("b", &[]));
-        assert_eq!(NetworkRecord::load(&host, &a.name).unwrap(), None);
-        assert_eq!(NetworkRecord::all(&host).unwrap(), []);
-        a.save(&host).unwrap();
-        b.save(&host).unwrap();
-        a.save(&host).unwrap();
-        assert_eq!(NetworkRecord::load(&host, &a.name).unwrap(), Some(a.clone()));
-        let mut all = NetworkRecord::all(&host).unwrap();
-        crate::order::sort_by(&mut all, |a, b| a.name.cmp(&b.name));
-        assert_eq!(all, [a.clone(), b]);
-        let entries: Vec<_> = fs::read_dir(NetworkRecord::folder(&host)).unwrap().collect();
-        assert_eq!(entries.len(), 2, "no temporary file is left");
-        NetworkRecord::remove(&host, &a.name).unwrap();
-        NetworkRecord::remove(&host, &a.name).unwrap();
-        assert_eq!(NetworkRecord::load(&host, &a.name).unwrap(), None);
-    }
-
-    #[test]
-    fn a_torn_record_is_set_aside_and_a_later_one_is_not_touched() {
-        let folder = tempfile::tempdir().unwrap();
-        let host = host(&folder);
-        let a = record("a", &["10.1.0.0/16"]);
-        a.save(&host).unwrap();
-        let path = NetworkRecord::path(&host, &a.name);
-        fs::copy(&path, path.with_file_name("copy.json")).unwrap();
-        assert_eq!(NetworkRecord::all(&host).unwrap(), std::slice::from_ref(&a));
-        let text = fs::read_to_string(&path).unwrap();
-        for torn in ["", "{", &text[..text.len() / 2], "[]", "\0\0\0"] {
-            fs::write(&path, torn).unwrap();
-            assert_eq!(NetworkRecord::load(&host, &a.name).unwrap(), None, "{torn:?}");
-            assert!(!path.exists());
-        }
-        assert!(path.with_file_name("corrupt").join("a.json").exists());
-        fs::write(&path, "{\"v\":2,\"new\":1}").unwrap();
-        assert!(matches!(NetworkRecord::load(&host, &a.name), Err(Error::NewerFormat { v: 2, .. })));
-        assert!(path.exists());
-        let b = record("b", &["10.2.0.0/16"]);
-        b.save(&host).unwrap();
-        fs::create_dir(path.with_file_name("folder.json")).unwrap();
-        assert_eq!(NetworkRecord::all(&host).unwrap(), [b], "the others are not concerned");
-    }
-
-    #[test]
-    fn a_record_that_cannot_be_written_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let host = host(&folder);
-        fs::write(&host.state, "").unwrap();
-        let error = record("a", &[]).save(&host).unwrap_err();
-        assert_eq!(error.code(), crate::Code::Io);
-        assert!(error.to_string().contains("/state/networks/a.json"), "{error}");
-    }
-}
+#[path = "record_tests.rs"]
+pub(crate) mod tests;

@@ -7,7 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use ipnet::IpNet;
 
 use super::config::overlap;
-use super::names::is_ours;
+use super::names::{VlanNames, is_ours};
 use super::record::FORMAT;
 pub use super::undo::Undone;
 pub use super::wanted::Wanted;
@@ -23,6 +23,8 @@ use crate::{Host, NetworkName};
 pub struct Setup {
     /// Its bridge.
     pub bridge: Link,
+    /// The device by which the host is in the network's VLAN, if that is not the bridge.
+    pub vlan: Option<Link>,
     /// Its record.
     pub record: NetworkRecord,
     pub(super) steps: Vec<Step>,
@@ -39,6 +41,10 @@ impl Setup {
 #[derive(Debug)]
 pub(super) enum Step {
     MadeBridge(String),
+    MadeVlanPair(VlanNames),
+    Filtered(Link),
+    /// The bridge as it was.
+    Promiscuous(Link),
     AddedAddress(Link, IpNet),
     RemovedAddress(Link, IpNet),
     WroteRecord(NetworkName, Option<Box<NetworkRecord>>),
@@ -63,19 +69,30 @@ impl Site<'_> {
     pub fn in_place(&mut self, wanted: &Wanted) -> Result<Option<Setup>, Error> {
         let record = NetworkRecord::load(self.host, &wanted.name)?;
         match record.filter(|record| record.is_of(self.host, self.netns) && wanted.is_met_by(record)) {
-            Some(record) => self.verified(record),
+            Some(record) => self.verified(wanted, record),
             None => Ok(None),
         }
     }
 
-    fn verified(&mut self, record: NetworkRecord) -> Result<Option<Setup>, Error> {
+    fn verified(&mut self, wanted: &Wanted, record: NetworkRecord) -> Result<Option<Setup>, Error> {
         let bridge = self.socket.link_by_name(&record.bridge)?;
         let is_it = |bridge: &Link| {
             bridge.is_a("bridge") && (&bridge.name, is_ours(bridge), bridge.up) == (&record.bridge, record.owned, true)
         };
-        let Some(bridge) = bridge.filter(is_it) else { return Ok(None) };
+        let does = |bridge: &Link| {
+            (!wanted.vlans.filter() || bridge.filters_vlans()) && (!wanted.promiscuous || bridge.promiscuous)
+        };
+        let Some(bridge) = bridge.filter(is_it).filter(does) else { return Ok(None) };
+        let vlan = match wanted.vlan_names() {
+            Some(names) => match self.vlan_pair(&names, &bridge)? {
+                Some((device, port)) if device.up && port.up => Some(device),
+                _ => return Ok(None),
+            },
+            None => None,
+        };
         if !record.gateways.is_empty() {
-            let there: BTreeSet<IpNet> = self.socket.addresses(&bridge)?.into_iter().map(|have| have.address).collect();
+            let device = vlan.as_ref().unwrap_or(&bridge);
+            let there: BTreeSet<IpNet> = self.socket.addresses(device)?.into_iter().map(|have| have.address).collect();
             if !record.gateways.iter().all(|gateway| there.contains(gateway)) {
                 return Ok(None);
             }
@@ -85,7 +102,7 @@ impl Site<'_> {
                 return Ok(None);
             }
         }
-        Ok(Some(Setup { bridge, record, steps: Vec::new() }))
+        Ok(Some(Setup { bridge, vlan, record, steps: Vec::new() }))
     }
 
     /// Says why the network could not be set up, before anything is changed.
@@ -96,10 +113,13 @@ impl Site<'_> {
         let bridge = self.bridge(&wanted.bridge.name)?;
         let others = self.others(&wanted.name)?;
         self.refuse_overlaps(wanted, &others)?;
-        match &bridge {
-            Some(bridge) => self.clashes(wanted, bridge, &others).map(drop),
-            None => Ok(()),
-        }
+        let Some(bridge) = bridge else { return Ok(()) };
+        self.refuse_filtering(wanted, &bridge)?;
+        let device = match wanted.vlan_names() {
+            Some(names) => self.vlan_pair(&names, &bridge)?.map(|(device, _)| device),
+            None => Some(bridge),
+        };
+        device.map_or(Ok(()), |device| self.clashes(wanted, &device, &others).map(drop))
     }
 
     fn refuse_overlaps(&mut self, wanted: &Wanted, others: &[NetworkRecord]) -> Result<(), Error> {
@@ -111,7 +131,13 @@ impl Site<'_> {
         // What it had as a routed network goes before it is set up.
         let was_routed = !wanted.routed && RoutedRecord::path(self.host, &wanted.name).exists();
         let leaves = |route: &RouteEntry| was_routed && route.protocol == PROTOCOL;
-        overlaps::with_routes(self.socket, &wanted.name, &wanted.subnets, &wanted.bridge.name, leaves)
+        // Its own are no objection, also where an older configuration had the addresses.
+        let before = NetworkRecord::load(self.host, &wanted.name)?.filter(|record| record.is_of(self.host, self.netns));
+        let before =
+            before.filter(|record| record.bridge == wanted.bridge.name).map(|record| record.device().to_owned());
+        let now = wanted.vlan_names().map_or_else(|| wanted.bridge.name.clone(), |names| names.device);
+        let is_own = |device: &str| device == now || before.as_deref() == Some(device);
+        overlaps::with_routes(self.socket, &wanted.name, &wanted.subnets, is_own, leaves)
     }
 
     /// Sets the network up, or finds that it is.
@@ -126,7 +152,7 @@ impl Site<'_> {
             }
             let mut steps = Vec::new();
             match self.make(wanted, &mut steps) {
-                Ok((bridge, record)) => Ok(Setup { bridge, record, steps }),
+                Ok((bridge, vlan, record)) => Ok(Setup { bridge, vlan, record, steps }),
                 Err(error) => {
                     for undo in self.undo_steps(&wanted.name, steps) {
                         tracing::error!("not undone: {undo}");
@@ -137,16 +163,20 @@ impl Site<'_> {
         })
     }
 
-    fn make(&mut self, wanted: &Wanted, steps: &mut Vec<Step>) -> Result<(Link, NetworkRecord), Error> {
+    fn make(&mut self, wanted: &Wanted, steps: &mut Vec<Step>) -> Result<(Link, Option<Link>, NetworkRecord), Error> {
         let found = self.bridge(&wanted.bridge.name)?;
         let others = self.others(&wanted.name)?;
         self.refuse_overlaps(wanted, &others)?;
         let is_new = found.is_none();
-        let bridge = match found {
+        let mut bridge = match found {
             Some(bridge) => bridge,
             None => self.make_bridge(wanted, steps)?,
         };
-        let record = self.record(wanted, &bridge, is_new)?;
+        self.filter(wanted, &mut bridge, steps)?;
+        let before = NetworkRecord::load(self.host, &wanted.name)?;
+        let here = before.as_ref().filter(|before| before.is_of(self.host, self.netns));
+        let promiscuous_by_us = self.settle_promiscuous(wanted, &mut bridge, here, &others, steps)?;
+        let record = NetworkRecord { promiscuous_by_us, ..self.record(wanted, &bridge, is_new)? };
         if bridge.mtu < mtu::LEAST_V6 && families(&wanted.gateways).contains(&true) {
             return Err(Error::MtuTooSmall { bridge: bridge.name, mtu: bridge.mtu });
         }
@@ -154,17 +184,39 @@ impl Site<'_> {
         if !bridge.up {
             self.socket.set_up(&bridge, true)?;
         }
-        self.put_gateways(wanted, &record.gateways, &bridge, &others, steps)?;
+        let same = here.filter(|before| before.bridge == record.bridge);
+        let moved = same.filter(|before| before.device() != record.device());
+        if let Some(before) = moved {
+            self.take_gateways(before, steps)?;
+        }
+        let vlan = self.make_vlan_pair(wanted, &record, &bridge, steps)?;
+        self.put_gateways(wanted, &record.gateways, vlan.as_ref().unwrap_or(&bridge), &others, steps)?;
         for v6 in families(&wanted.gateways) {
             forwarding::switch_on(self.socket, v6)?;
         }
-        if is_new {
+        let is_edited = same.is_some_and(|before| before.port_isolation != wanted.port_isolation);
+        if is_new || is_edited || bridge.filters_vlans() {
             self.rejoin(wanted, &bridge)?;
         }
-        let before = NetworkRecord::load(self.host, &wanted.name)?.map(Box::new);
+        if let Some(backend) = &wanted.masquerade_backend {
+            tracing::info!(
+                "network {}: ipMasqBackend {backend}: masquerading is by nftables, in tables of our own, whatever is named",
+                wanted.name
+            );
+        }
+        let old = moved.and_then(|before| before.vlan_device.clone());
+        let left = here.filter(|before| before.promiscuous_by_us && same.is_none()).map(|before| before.bridge.clone());
         record.save(self.host)?;
-        steps.push(Step::WroteRecord(wanted.name.clone(), before));
-        Ok((bridge, record))
+        steps.push(Step::WroteRecord(wanted.name.clone(), before.map(Box::new)));
+        self.enter_promiscuous(wanted, &mut bridge)?;
+        // The last thing, for there is no way back.
+        if let Some(old) = old {
+            self.delete_vlan_device(&wanted.name, &old)?;
+        }
+        if let Some(left) = left {
+            self.leave_promiscuous(&wanted.name, &left)?;
+        }
+        Ok((bridge, vlan, record))
     }
 
     /// The networks of this boot and namespace, but for one, with what of them is on other nodes.
@@ -204,6 +256,13 @@ impl Site<'_> {
             masquerade_v4: wanted.masquerade_v4,
             masquerade_v6: wanted.masquerade_v6,
             forward_accept: wanted.forward_accept,
+            vlan_device: wanted.vlan_names().map(|names| names.device),
+            vlans: wanted.vlans.clone(),
+            port_isolation: wanted.port_isolation,
+            promiscuous: wanted.promiscuous,
+            promiscuous_by_us: false,
+            isolate: wanted.isolate,
+            guarded: wanted.guarded,
             mtu,
             ipam: wanted.ipam.clone(),
             cluster: None,
@@ -237,6 +296,10 @@ pub fn locked<T>(host: &Host, act: impl FnOnce() -> Result<T, Error>) -> Result<
 #[cfg(test)]
 #[path = "setup_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "setup_keys_tests.rs"]
+mod keys_tests;
 
 #[cfg(test)]
 #[path = "setup_sharing_tests.rs"]

@@ -4,6 +4,7 @@ use crate::Code;
 use crate::netlink::netns::host_id;
 use crate::netlink::testing::{in_new_netns, pinned_netns};
 use crate::netlink::{Mac, NewBridge, NewPair, RouteFilter};
+use crate::network::Vlans;
 use crate::network::mac::Machine;
 use crate::network::names::BridgeName;
 use crate::network::record::ForwardAccept;
@@ -31,11 +32,18 @@ pub(super) fn wanted(name: &str, gateways: &[&str]) -> Wanted {
         masquerade_v4: true,
         masquerade_v6: true,
         forward_accept: ForwardAccept::Auto,
+        vlan: None,
+        vlans: Vlans::default(),
+        promiscuous: false,
+        port_isolation: false,
+        isolate: false,
+        guarded: false,
         mtu: None,
         force_address: false,
         detect_duplicates: false,
         hairpin: true,
         ipam: None,
+        masquerade_backend: None,
         routed: false,
     }
 }

@@ -49,7 +49,7 @@ impl Site<'_> {
     fn is_joined(&mut self, setup: &Setup) -> Result<bool, Error> {
         let name = setup.record.name.as_str();
         let is_of_network = |port: &Link| port.alias.as_deref().is_none_or(|text| alias::network(text) == Some(name));
-        let ports = self.socket.links_with_master(setup.bridge.index)?;
+        let ports = self.ports(&setup.bridge)?;
         Ok(ports.iter().any(|port| is_ours(port) && is_of_network(port)))
     }
 
@@ -61,18 +61,22 @@ impl Site<'_> {
         let Some(bridge) = self.socket.link_by_name(name)?.filter(|link| link.is_a("bridge") && is_ours(link)) else {
             return Ok(());
         };
-        if self.socket.links_with_master(bridge.index)?.is_empty() {
-            self.socket.delete_link(&bridge)?;
-        }
-        Ok(())
+        if self.ports(&bridge)?.is_empty() { self.delete_bridge_and_pairs(&bridge) } else { Ok(()) }
     }
 
     /// Undoes in reverse, and goes on after errors.
     pub(super) fn undo_steps(&mut self, network: &NetworkName, steps: impl IntoIterator<Item = Step>) -> Vec<Error> {
         let undo = |step: Step| match step {
             Step::MadeBridge(name) => self.delete_bridge(network, &name),
+            Step::MadeVlanPair(names) => self.delete_vlan_device(network, &names.device).map(drop),
+            Step::Filtered(bridge) => self.filter_no_more(network, &bridge),
+            Step::Promiscuous(bridge) if bridge.promiscuous => Ok(self.socket.set_promiscuous(&bridge, true)?),
+            Step::Promiscuous(bridge) => self.leave_promiscuous(network, &bridge.name).map(drop),
             Step::AddedAddress(bridge, address) => Ok(self.socket.remove_address(&bridge, address)?),
-            Step::RemovedAddress(bridge, address) => Ok(self.socket.add_address(&bridge, address, false)?),
+            Step::RemovedAddress(device, address) => match self.socket.link_by_index(device.index) {
+                Ok(None) => Ok(()),
+                _ => Ok(self.socket.add_address(&device, address, false)?),
+            },
             Step::WroteRecord(_, Some(before)) => before.save(self.host),
             Step::WroteRecord(name, None) => NetworkRecord::remove(self.host, &name),
         };

@@ -10,6 +10,7 @@ use super::mapping::Mapping;
 use super::record::Record;
 use crate::netlink::route::NextHop;
 use crate::netlink::{Link, RouteSocket};
+use crate::network::names::is_ours;
 use crate::network::sysctl::Sysctl;
 
 const KEY: &str = "route_localnet";
@@ -60,12 +61,12 @@ impl Doors {
             None => self.socket.insert(RouteSocket::open()?),
         };
         let found = device(socket, target.addr())?;
-        let is_bridge = found.as_ref().is_some_and(|link| link.is_a("bridge"));
+        let is_bridge = found.as_ref().is_some_and(|link| link.is_a("bridge") || is_ours(link));
         let device = found.map(|link| link.name);
         if device.is_none() {
             tracing::debug!("{target} is behind no device that could be opened: its ports are not on 127.0.0.1");
         }
-        // Of a bridge's subnet all are behind the bridge; host ends have one address each.
+        // Of a bridge's subnet all are behind the bridge, or the device of its VLAN; host ends have one address each.
         if is_bridge {
             self.seen.insert(target.trunc(), device.clone());
         }
@@ -80,5 +81,7 @@ fn device(socket: &mut RouteSocket, target: IpAddr) -> Result<Option<Link>, Erro
     let [NextHop { gateway: None, device: Some(device) }] = route.next_hops.as_slice() else { return Ok(None) };
     // A veth may be the uplink of a machine in a machine: only one that leads to this address alone is a container's.
     let alone = route.dst.prefix_len() == route.dst.max_prefix_len();
-    Ok(socket.link_by_index(*device)?.filter(|link| link.is_a("bridge") || (alone && link.is_a("veth"))))
+    // One of ours is the device by which the host is in a VLAN of a bridge.
+    let is_door = |link: &Link| link.is_a("bridge") || (link.is_a("veth") && (alone || is_ours(link)));
+    Ok(socket.link_by_index(*device)?.filter(is_door))
 }

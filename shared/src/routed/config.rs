@@ -26,8 +26,6 @@ use crate::network::BridgeConfig;
 use crate::network::config::{Addresses, Low as LowBridge};
 use crate::protocol::{Call, JsonError, json};
 
-/// The most of a value that a message shows, in characters.
-const SHOWN: usize = 80;
 /// UDP ports of vxlan: IANA's, and the one of the kernel and of flannel.
 const OTHERS_VXLAN: [u16; 2] = [4789, 8472];
 
@@ -95,7 +93,20 @@ impl RoutedConfig {
         if low.network.is_none() {
             return Err(Contradiction::NoNetwork.into());
         }
-        let bridge = BridgeConfig::new(name, bridge)?;
+        let says_of_bridge = bridge;
+        let bridge = BridgeConfig::new(name, says_of_bridge)?;
+        // Tunnels and routes lead to the bridge itself, which has the gateway of each segment.
+        if bridge.vlans.filter() {
+            let (key, value): (_, Value) = match says_of_bridge.vlan {
+                0 => ("vlanTrunk", format!("{:?}", bridge.vlans.trunk).into()),
+                vlan => ("vlan", vlan.into()),
+            };
+            return Err(unsupported(
+                key,
+                value,
+                Reason::Not("for a routed network: its segments are on the bridge itself"),
+            ));
+        }
         let networks = networks(&bridge)?;
         if !bridge.is_gateway {
             return Err(Contradiction::NoGateway.into());
@@ -207,24 +218,7 @@ fn texts(value: &Value) -> Result<Vec<String>, JsonError> {
 }
 
 fn unsupported(key: impl Into<String>, value: impl Into<Value>, reason: Reason) -> Error {
-    Error::Unsupported { key: key.into(), value: shown(&value.into()), reason }
-}
-
-/// A value as a message shows it: JSON, cut when it is long, without control characters.
-fn shown(value: &Value) -> String {
-    let mut shown = String::new();
-    for (index, c) in value.to_string().chars().enumerate() {
-        match c {
-            _ if index == SHOWN => {
-                shown.push('…');
-                break;
-            }
-            // Of these, serde_json leaves DEL and C1 as they are.
-            c if c.is_control() => shown += &format!("\\u{:04x}", u32::from(c)),
-            c => shown.push(c),
-        }
-    }
-    shown
+    Error::Unsupported { key: key.into(), value: json::shown(&value.into()), reason }
 }
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ pub struct Low {
     pub public: bool,
     /// Ours: `auto` or `never`.
     pub forward_accept: Option<String>,
-    /// Ours, later.
+    /// Ours: containers of other networks of this host are out of reach, and these out of theirs.
     pub isolate: bool,
-    /// Ours, later.
+    /// Ours: a container sends from its own addresses only.
     pub spoofcheck: bool,
     /// Name of the bridge.
     pub bridge: Option<String>,
@@ -35,19 +35,19 @@ pub struct Low {
     pub mtu: i64,
     /// Frames may leave by the port where they came in.
     pub hairpin_mode: Option<bool>,
-    /// Later.
+    /// The bridge takes up all frames.
     pub promisc_mode: bool,
-    /// Later.
+    /// The VLAN of the containers; 0 for none.
     pub vlan: i64,
-    /// Later.
-    pub vlan_trunk: Vec<Value>,
-    /// Means something with `vlan` only.
-    pub preserve_default_vlan: Option<bool>,
-    /// Later.
+    /// The VLANs that containers tag themselves: each a [`LowTrunk`].
+    pub vlan_trunk: Vec<LowTrunk>,
+    /// With `vlan` or `vlanTrunk`: the port stays in VLAN 1, too.
+    pub preserve_default_vlan: bool,
+    /// A container sends from its own MAC address only.
     pub macspoofchk: bool,
     /// IPv6 addresses wait for duplicate address detection.
     pub enabledad: bool,
-    /// Later.
+    /// Containers with this key do not reach each other through the bridge.
     pub port_isolation: bool,
     /// The container's end stays down.
     pub disable_container_interface: bool,
@@ -59,6 +59,20 @@ pub struct Low {
     pub args: LowArgs,
     /// `runtimeConfig.mac`.
     pub runtime_config: LowMac,
+}
+
+/// One of `vlanTrunk`: a VLAN, or all from one to another.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct LowTrunk {
+    /// One VLAN.
+    pub id: Option<i64>,
+    /// The first of several.
+    #[serde(rename = "minID")]
+    pub min_id: Option<i64>,
+    /// The last of several.
+    #[serde(rename = "maxID")]
+    pub max_id: Option<i64>,
 }
 
 /// What of `ipam` concerns the bridge.

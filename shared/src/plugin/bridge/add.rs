@@ -1,9 +1,10 @@
 //! ADD: everything is validated, then made, and undone in reverse if something fails.
 
-use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+mod pair;
+mod sources;
+mod undo;
 
-use nix::errno::Errno;
+use std::path::{Path, PathBuf};
 
 use super::super::ipam;
 use super::result::{default_routes, first_address, joined};
@@ -13,18 +14,15 @@ use crate::ipam::key::Key;
 use crate::ipam::record::HostEnd;
 use crate::netlink::{Link, Mac, Netns, RouteSocket};
 use crate::network::container::{Inside, Interface as InterfaceWanted};
-use crate::network::mac::{Machine, of_addresses};
-use crate::network::port::{self, NewPort};
-use crate::network::setup::{Setup, Site, Undone};
-use crate::network::{self, Wanted, alias};
-use crate::protocol::{Call, CniResult, Command, Interface, SpecVersion, delegate};
+use crate::network::port;
+use crate::network::setup::{Setup, Site};
+use crate::network::{self, Wanted};
+use crate::protocol::{Call, CniResult, Command, delegate};
 use crate::routed::node;
 use crate::{Attachment, Error, firewall, ipam as addresses, portmap};
 
 /// The index of the container's interface in the result.
 const CONTAINER: u32 = 2;
-/// How often the bridge may vanish before a port is in it.
-const TRIES: u32 = 8;
 
 /// Attaches a container.
 pub(in crate::plugin) fn add(call: &Call, attachment: &Attachment, network: &Network) -> Result<CniResult, Error> {
@@ -85,6 +83,8 @@ struct Made {
     lease: Option<Lease>,
     /// The plugin that gave the addresses.
     delegated: Option<String>,
+    /// Its sources are checked.
+    checked: bool,
     port: Option<Link>,
 }
 
@@ -218,111 +218,6 @@ impl Adding<'_> {
         let reopen = || if bridge_is_new { portmap::reopen(host, &self.call.network) } else { Ok(()) };
         if let Err(error) = portmap::restore(host).and_then(|_| reopen()) {
             tracing::warn!("published ports were not looked after: {error}");
-        }
-    }
-
-    fn container_mac(&self, result: &CniResult) -> Mac {
-        let own = || of_addresses(result.ips.iter().map(|ip| ip.address.addr()));
-        self.mac.or_else(own).unwrap_or_else(|| Machine::read().container(self.attachment))
-    }
-
-    fn make_port(&mut self, result: &CniResult, key: Option<&Key>, mac: Mac, wanted: &Wanted) -> Result<Link, Error> {
-        let addresses: Vec<IpAddr> = result.ips.iter().map(|ip| ip.address.addr()).collect();
-        let key = key.map(|key| (key.source.name(), key.text.as_str()));
-        let alias = alias::alias(self.attachment, &addresses, key);
-        let host_mac = Machine::read().host_end(self.attachment);
-        let hairpin = self.network.config.hairpin;
-        for tries in (0..TRIES).rev() {
-            if self.setup.is_none() {
-                self.establish(wanted)?;
-            }
-            let Some(Setup { bridge, record, .. }) = &self.setup else { break };
-            let new = NewPort {
-                attachment: self.attachment,
-                netns: self.netns,
-                bridge,
-                mtu: record.mtu,
-                mac,
-                host_mac,
-                hairpin,
-                alias: &alias,
-            };
-            match port::create(self.site.socket, &new) {
-                // Another ADD, which had made the bridge, has failed and taken it back.
-                Err(network::Error::Netlink(error))
-                    if tries > 0
-                        && error.is(Errno::EINVAL)
-                        && self.site.socket.link_by_index(bridge.index)?.is_none() =>
-                {
-                    self.setup = None;
-                }
-                made => {
-                    let port = self.made.port.insert(made?).clone();
-                    // … or is about to, and did not see the port.
-                    if !self.site.is_recorded(wanted)? {
-                        self.setup = None;
-                        self.establish(wanted)?;
-                    }
-                    return Ok(port);
-                }
-            }
-        }
-        Err(network::Error::Vanished(wanted.bridge.name.clone()).into())
-    }
-
-    /// The interfaces of the result: bridge, host end, container's end.
-    fn describe(&self, result: &mut CniResult, host: &Link, mac: Mac) {
-        let Some(Setup { bridge, record, .. }) = &self.setup else { return };
-        let text = |mac: Option<[u8; 6]>| mac.map(|mac| Mac(mac).to_string());
-        let mtu = |mtu: u32| (self.call.version >= SpecVersion::V110).then_some(mtu);
-        let sandbox = Some(self.netns.path().to_string_lossy().into_owned());
-        result.interfaces = vec![
-            Interface {
-                name: bridge.name.clone(),
-                mac: text(bridge.mac),
-                mtu: mtu(bridge.mtu),
-                ..Interface::default()
-            },
-            Interface { name: host.name.clone(), mac: text(host.mac), mtu: mtu(record.mtu), ..Interface::default() },
-            Interface {
-                name: self.attachment.ifname.to_string(),
-                mac: Some(mac.to_string()),
-                mtu: mtu(record.mtu),
-                sandbox,
-                ..Interface::default()
-            },
-        ];
-    }
-
-    /// Takes back what was made, in reverse, and goes on after errors: they are logged, the ADD has its own.
-    fn undo(&mut self) {
-        let (call, made) = (self.call, std::mem::take(&mut self.made));
-        let told = |outcome: Result<(), Error>| {
-            if let Err(error) = outcome {
-                tracing::error!("{}: not undone: {error}", self.attachment);
-            }
-        };
-        if let Some(port) = made.port {
-            told(self.site.socket.delete_link(&port).map_err(Error::from));
-        }
-        if let Some(setup) = self.setup.take() {
-            match self.site.undo(setup) {
-                Ok(Undone::Gone) => {
-                    if let Some(member) = &self.network.member {
-                        told(member.remove(&mut self.site));
-                    }
-                    told(firewall::forget(&call.host, &call.network).map_err(Error::from));
-                }
-                Ok(Undone::Restored) => told(firewall::apply(&call.host).map_err(Error::from)),
-                Ok(Undone::Nothing) => {}
-                Err(error) => told(Err(error.into())),
-            }
-        }
-        if let Some(lease) = made.lease {
-            told(lease.undo(&call.host, &call.network).map_err(Error::from));
-        }
-        if let Some(plugin) = made.delegated {
-            told(delegate(call, &plugin, Command::Del, Some(self.attachment)).map(drop).map_err(Error::from));
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::network::container::Inside;
 use crate::network::setup::Site;
 use crate::network::{self, NetworkRecord};
 use crate::protocol::{self, Call, CniResult, Command, delegate};
-use crate::{Attachment, Error, firewall};
+use crate::{Attachment, Error, firewall, spoof};
 
 /// Verifies an attachment.
 pub(in crate::plugin) fn check(call: &Call, attachment: &Attachment, network: &Network) -> Result<(), Error> {
@@ -33,7 +33,8 @@ pub(in crate::plugin) fn check(call: &Call, attachment: &Attachment, network: &N
     let (host_netns, mut socket) = (home.id_of_thread()?, RouteSocket::open()?);
     let mut site = Site { host: &call.host, netns: &host_netns, socket: &mut socket };
     let record = NetworkRecord::load(&call.host, &call.network)?;
-    check_network(&mut site, &mut inside, record.as_ref(), attachment, &listed)?;
+    check_network(&mut site, &mut inside, record.as_ref(), attachment, &listed, &network.config)?;
+    spoof::check(&call.host, attachment, network.config.checks())?;
     if let Some(record) = &record {
         firewall::check(&call.host, record)?;
     }

@@ -10,7 +10,7 @@ use crate::netlink::{Link, Mac, RouteSocket};
 use crate::network::config::Low;
 use crate::network::{self, BridgeConfig, NetworkRecord, port};
 use crate::protocol::{Call, Command, delegate, json};
-use crate::{Attachment, Error};
+use crate::{Attachment, Error, spoof};
 
 /// Detaches a container.
 pub(in crate::plugin) fn del(call: &Call, attachment: &Attachment) -> Result<(), Error> {
@@ -22,6 +22,12 @@ pub(in crate::plugin) fn del(call: &Call, attachment: &Attachment) -> Result<(),
             }
         }
         Err(error) => errors.push(error.into()),
+    }
+    // The port is gone, or cannot be deleted now and is gone when the runtime comes again.
+    if errors.is_empty()
+        && let Err(error) = spoof::remove(&call.host, attachment)
+    {
+        errors.push(error.into());
     }
     if let Err(error) = ipam::release(call, attachment) {
         errors.push(error);

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use super::super::ipam;
 use super::del::delegated;
-use crate::Error;
 use crate::attachment::tag;
 use crate::netlink::RouteSocket;
 use crate::network::{self, port};
 use crate::protocol::{Call, Command, ValidAttachments, delegate};
+use crate::{Error, spoof};
 
 /// Frees what no valid attachment holds.
 pub(in crate::plugin) fn gc(call: &Call) -> Result<(), Error> {
@@ -23,6 +23,9 @@ pub(in crate::plugin) fn gc(call: &Call) -> Result<(), Error> {
     let mut errors = Vec::new();
     let swept = RouteSocket::open().map_err(network::Error::from);
     if let Err(error) = swept.and_then(|mut socket| port::sweep(&mut socket, &call.network, valid.as_ref())) {
+        errors.push(error.into());
+    }
+    if let Err(error) = spoof::sweep(&call.host, &call.network, valid.as_ref(), false) {
         errors.push(error.into());
     }
     if let Err(error) = ipam::gc(call) {

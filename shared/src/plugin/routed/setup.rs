@@ -108,7 +108,7 @@ fn rehearse(
             }
         }
     }
-    match site.strays(&found.wanted)?.len() {
+    match strays(site, &found.wanted)? {
         0 => {}
         ports => found.changes.push(format!("would put {ports} containers back into bridge {bridge}")),
     }
@@ -117,19 +117,25 @@ fn rehearse(
     Ok(())
 }
 
+/// How many host ends are not ports of the bridge as they should be.
+fn strays(site: &mut Site<'_>, wanted: &Wanted) -> Result<usize, Error> {
+    let bridge = site.socket.link_by_name(&wanted.bridge.name)?;
+    Ok(site.strays(wanted, bridge.as_ref())?.len())
+}
+
 fn make(call: &Call, member: &Member, site: &mut Site<'_>, how: How, found: &mut Found) -> Result<(), Error> {
     let Found { wanted, changes, .. } = found;
     let mut say = |what: &dyn Display| changes.push(what.to_string());
     member.settle(&call.host)?;
     let sized = member.sized(site, wanted)?;
     let verb = if site.socket.link_by_name(&wanted.bridge.name)?.is_some() { "changed" } else { "made" };
-    let strays = site.strays(&sized)?.len();
+    let strays = strays(site, &sized)?;
     let mut setup = site.establish(&sized)?;
     if setup.is_new() {
         say(&format_args!("{verb} bridge {}", setup.bridge.name));
     }
     site.rejoin(&sized, &setup.bridge)?;
-    match strays.saturating_sub(site.strays(&sized)?.len()) {
+    match strays.saturating_sub(self::strays(site, &sized)?) {
         0 => {}
         ports => say(&format_args!("put {ports} containers back into bridge {}", setup.bridge.name)),
     }

@@ -146,7 +146,9 @@ fn keys_of_a_bridge_are_checked_as_for_a_bridge() {
         (json!({"ipam": {"type": "host-local"}}), 7, "ipam.type is \"host-local\""),
         (json!({"public": true, "ipMasq": true}), 7, "public and ipMasq exclude each other"),
         (json!({"mtu": 1}), 2, "mtu 1"),
-        (json!({"vlan": 7}), 2, "vlan 7"),
+        (json!({"vlan": 5000}), 2, "vlan 5000: invalid VLAN ID"),
+        (json!({"vlan": 7}), 2, "vlan 7: it is not for a routed network"),
+        (json!({"vlanTrunk": [{"id": 7}]}), 2, "vlanTrunk \"{7}\": it is not for a routed network"),
         (json!({"bridge": "a/b"}), 2, "bridge \"a/b\""),
     ];
     for (keys, code, expected) in cases {
