@@ -6,7 +6,7 @@ use std::fmt::Write;
 use osvc_cni::netlink::RouteSocket;
 use osvc_cni::network::port;
 use osvc_cni::plugin::routed::departed;
-use osvc_cni::{Host, firewall, ipam, portmap};
+use osvc_cni::{Host, firewall, ipam, portmap, spoof};
 
 use crate::conf::BRIDGE;
 use crate::error::Error;
@@ -48,6 +48,22 @@ pub fn run(host: &Host, networks: Networks, names: &[String], dry_run: bool) -> 
                         record.container,
                         record.ifname,
                         record.since
+                    );
+                }
+            }
+            Err(error) => errors.push(failed(error.into())),
+        }
+        match spoof::sweep(host, &network.name, None, dry_run) {
+            Ok(swept) => {
+                for record in swept {
+                    let _ = writeln!(
+                        text,
+                        "{}: source checks of container {} {} (since {}) {}",
+                        network.name,
+                        record.container,
+                        record.ifname,
+                        record.since,
+                        if dry_run { "would be ended" } else { "ended" }
                     );
                 }
             }

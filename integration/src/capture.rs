@@ -72,6 +72,16 @@ impl Packets {
         self.with_bytes(text.as_bytes())
     }
 
+    /// How many were sent by this Ethernet address.
+    ///
+    /// # Panics
+    /// It is none.
+    pub fn from_mac(&self, mac: &str) -> usize {
+        let octet = |text| u8::from_str_radix(text, 16).expect("an octet of an Ethernet address");
+        let mac: Vec<u8> = mac.split(':').map(octet).collect();
+        self.0.iter().filter(|packet| packet.get(6..12) == Some(&mac[..])).count()
+    }
+
     /// How many have this address in them, in whatever header.
     pub fn with_address(&self, address: IpAddr) -> usize {
         match address {

@@ -139,9 +139,23 @@ impl<'a> Bench<'a> {
 
     /// SIGKILL at each system call.
     pub fn killed_everywhere(&self, verb: &str, name: &str) {
+        self.killed_at(verb, name, &self.trace(verb));
+    }
+
+    /// SIGKILL at each second system call from the first one that tells a word (a path) to so many after the last one.
+    #[track_caller]
+    pub fn killed_from_to(&self, verb: &str, name: &str, word: &str, beyond: usize) {
         let calls = self.trace(verb);
+        let with_word = |call: &SystemCall| call.line.contains(word);
+        let first = calls.iter().position(with_word).unwrap_or_else(|| panic!("no system call of {verb} tells {word}"));
+        let end = calls.iter().rposition(with_word).map_or(first, |last| (last + beyond).min(calls.len()));
+        let calls: Vec<_> = calls[first..end].iter().step_by(2).cloned().collect();
+        self.killed_at(verb, name, &calls);
+    }
+
+    fn killed_at(&self, verb: &str, name: &str, calls: &[SystemCall]) {
         let mut killed = 0;
-        for call in &calls {
+        for call in calls {
             let what = format!("{verb} of {name} killed at {call}");
             self.before_run(verb, &what);
             killed += usize::from(self.faulty(verb, call, "signal=SIGKILL").output.rc != 0);

@@ -1,6 +1,6 @@
 //! Every error of the crate, with the code that the CNI specification gives it.
 
-use crate::{firewall, ipam, netlink, network, portmap, protocol, routed};
+use crate::{firewall, ipam, netlink, network, portmap, protocol, routed, spoof};
 
 /// Error codes of the CNI specification 1.1.0, section "Error", and libcni's `ErrInvalidNetNS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,9 @@ pub enum Error {
     /// Host ports.
     #[error(transparent)]
     Portmap(#[from] portmap::Error),
+    /// Source checks.
+    #[error(transparent)]
+    Spoof(#[from] spoof::Error),
     /// The kernel's answer to a netlink request.
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
@@ -79,6 +82,7 @@ impl Error {
             Self::Routed(error) => error.code() as u32,
             Self::Firewall(error) => error.code() as u32,
             Self::Portmap(error) => error.code() as u32,
+            Self::Spoof(error) => error.code() as u32,
             Self::Netlink(_) => Code::Io as u32,
             Self::Several(errors) => errors.first().map_or(Code::Io as u32, Self::code),
         }

@@ -19,6 +19,7 @@ pub mod portmap;
 pub mod protocol;
 pub mod route;
 pub mod routed;
+pub mod spoof;
 pub mod teardown;
 
 pub use attachment::{Attachment, ContainerId, InterfaceName, NetworkName};

@@ -56,6 +56,9 @@ fn place(chain: &str, text: &str) -> Option<Place> {
     if chain == Place::Guard.chain() {
         return Some(Place::Guard);
     }
+    if chain == Place::Input.chain() {
+        return Some(Place::Input);
+    }
     if chain == Place::Masquerade.chain() {
         return Some(if text.contains(" snat to ") { Place::Translate } else { Place::Masquerade });
     }
@@ -83,6 +86,11 @@ mod tests {
 		ip saddr 10.2.0.0/16 ip daddr != @inside masquerade comment "osvc:lost"
 	}
 
+	chain input {
+		type filter hook input priority filter; policy accept;
+		iifname { "obr_a", "obr_b" } ip daddr 10.2.0.0/16 drop comment "osvc:lost"
+	}
+
 	chain forward {
 		type filter hook forward priority filter; policy accept;
 		ip saddr 10.2.0.0/16 ip daddr != @inside ct state invalid drop comment "osvc:lost"
@@ -103,6 +111,7 @@ mod tests {
             rules,
             [
                 (Place::Masquerade, "ip saddr 10.2.0.0/16 ip daddr != @inside masquerade"),
+                (Place::Input, "iifname { \"obr_a\", \"obr_b\" } ip daddr 10.2.0.0/16 drop"),
                 (Place::Drop, "ip saddr 10.2.0.0/16 ip daddr != @inside ct state invalid drop"),
                 (Place::Accept, "iifname \"obr_lost\" accept"),
             ]

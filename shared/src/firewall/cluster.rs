@@ -121,7 +121,7 @@ fn translated(record: &NetworkRecord, network: &IpNet, family: Family, rules: &m
 }
 
 /// One network, or a set of several: none twice, and none inside another, which nft refuses.
-fn one_of(networks: &[IpNet]) -> Option<String> {
+pub(super) fn one_of(networks: &[IpNet]) -> Option<String> {
     let texts: Vec<String> = outermost(networks.to_vec(), |network| *network).iter().map(ToString::to_string).collect();
     match &texts[..] {
         [] => None,

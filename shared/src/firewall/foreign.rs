@@ -26,8 +26,18 @@ pub const FIREWALLD: &str = "firewalld";
 /// NF_INET_FORWARD.
 const FORWARD: u32 = 2;
 
-/// Rules per network and chain: from the bridge, and to it.
-const DIRECTIONS: usize = 2;
+/// What is accepted for a network, and the device that it is about: what comes from its device and goes to it; and where
+/// that is in a VLAN, what stays on the bridge, for with br_netfilter frames between its ports are forwarded packets. No
+/// more of the bridge: other networks may be on it, and an uplink.
+fn accepts(record: &NetworkRecord) -> Vec<(String, &str)> {
+    let (device, bridge) = (record.device(), record.bridge.as_str());
+    let mut accepts: Vec<(String, &str)> =
+        ["oifname", "iifname"].iter().map(|end| (format!("{end} \"{device}\""), device)).collect();
+    if record.vlan_device.is_some() {
+        accepts.push((format!("iifname \"{bridge}\" oifname \"{bridge}\""), bridge));
+    }
+    accepts
+}
 
 /// A chain of somebody else that decides about what is forwarded.
 #[derive(Debug)]
@@ -78,11 +88,16 @@ impl ForeignChain {
         self.rules.iter().filter(move |rule| rule.comment.as_deref() == Some(&mark))
     }
 
-    /// True if the network's accepts are there, for the device that it has now.
+    /// True if the network's accepts are there, for the devices that it has now, and no others.
     fn is_open_for(&self, record: &NetworkRecord) -> bool {
-        let mut marked = self.marked(&record.name);
-        marked.by_ref().take(DIRECTIONS).filter(|rule| mentions(rule, &record.bridge)).count() == DIRECTIONS
-            && marked.next().is_none()
+        let marked: Vec<&Rule> = self.marked(&record.name).collect();
+        let wanted = accepts(record);
+        let is_open = |(_, device): &(String, &str)| {
+            let of_device = |(_, other): &&(String, &str)| other == device;
+            let is = marked.iter().filter(|rule| mentions(rule, device)).count();
+            is == wanted.iter().filter(of_device).count()
+        };
+        marked.len() == wanted.len() && wanted.iter().all(is_open)
     }
 
     fn position(&self) -> String {
@@ -101,10 +116,10 @@ impl ForeignChain {
     /// Puts the network's accepts at the head, in place of whatever is marked as its. The counters make
     /// them rules of iptables.
     fn opening(&self, record: &NetworkRecord) -> String {
-        let (at, device, mark) = (self.position(), &record.bridge, mark(FOREIGN, &record.name));
+        let (at, mark) = (self.position(), mark(FOREIGN, &record.name));
         let mut text = self.removal(&record.name);
-        for direction in ["oifname", "iifname"] {
-            let _ = writeln!(text, "insert rule {at} {direction} \"{device}\" counter accept comment \"{mark}\"");
+        for (test, _) in accepts(record) {
+            let _ = writeln!(text, "insert rule {at} {test} counter accept comment \"{mark}\"");
         }
         text
     }

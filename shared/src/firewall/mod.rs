@@ -20,6 +20,7 @@ pub mod error;
 pub mod family;
 mod fingerprint;
 pub mod foreign;
+mod isolate;
 pub mod kernel;
 pub mod mark;
 mod neighbours;

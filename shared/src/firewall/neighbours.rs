@@ -74,7 +74,11 @@ impl Firewalld {
     fn of<'a>(table: u64, records: impl IntoIterator<Item = &'a NetworkRecord>) -> Self {
         let mut wanted = Self { table, devices: BTreeSet::new(), sources: BTreeSet::new() };
         for record in records.into_iter().filter(|record| opens_foreign(record)) {
-            wanted.devices.insert(record.bridge.clone());
+            wanted.devices.insert(record.device().to_owned());
+            // Frames of a VLAN, with br_netfilter. Behind a bridge of somebody else may be the whole world.
+            wanted
+                .devices
+                .extend(Some(&record.bridge).filter(|_| record.owned && record.vlan_device.is_some()).cloned());
             if let Some(cluster) = &record.cluster {
                 wanted.devices.extend(cluster.devices.iter().filter(|device| is_device(device)).cloned());
                 wanted.sources.extend(&cluster.plain);

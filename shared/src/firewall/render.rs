@@ -46,12 +46,13 @@ fn define(text: &mut String, Table { family, share }: &Table) -> std::fmt::Resul
     }
     let chains = [
         (Place::Guard.chain(), "type filter hook prerouting priority -300; policy accept;"),
+        (Place::Input.chain(), "type filter hook input priority 0; policy accept;"),
         (Place::Masquerade.chain(), "type nat hook postrouting priority 100; policy accept;"),
         (Place::Accept.chain(), "type filter hook forward priority 0; policy accept;"),
     ];
     for (chain, hook) in chains {
         let rules: Vec<_> = share.rules.iter().filter(|rule| rule.place.chain() == chain).collect();
-        if rules.is_empty() && chain == Place::Guard.chain() {
+        if rules.is_empty() && [Place::Guard.chain(), Place::Input.chain()].contains(&chain) {
             continue;
         }
         writeln!(text, "\tchain {chain} {{\n\t\t{hook}")?;

@@ -6,7 +6,7 @@ use super::mark::{OWN, mark};
 use super::nfnetlink::Nfnetlink;
 use super::snapshot::{Own, Snapshot};
 use super::state::{ChainId, State};
-use super::wanted::{self, Element, INSIDE, Place, Share, Table};
+use super::wanted::{self, INSIDE, Place, Share, Table};
 use super::{Error, apply, foreign, neighbours};
 use crate::Host;
 use crate::netlink::netns::{NetnsId, host_id};
@@ -47,7 +47,8 @@ pub(super) fn missing(host: &Host, record: &NetworkRecord) -> Result<Vec<Missing
             let made = state.as_ref().and_then(|state| state.tables.get(&family));
             made.is_some_and(|made| *made != own.digest)
         };
-        if lacking.is_empty() && has_share(record, family) && snapshot.own.get(&family).is_some_and(changed) {
+        if lacking.is_empty() && !of_network(record, table).is_empty() && snapshot.own.get(&family).is_some_and(changed)
+        {
             missing.push(Missing::Changed(family));
         }
         missing.extend(lacking);
@@ -98,14 +99,19 @@ pub(super) fn found(snapshot: &Snapshot, records: &[NetworkRecord], refused: &[C
     }
 }
 
-fn has_share(record: &NetworkRecord, family: Family) -> bool {
-    Share::of(record, family) != Share::default()
+/// The rules and elements of a network in a wanted table, as far as they are its alone.
+fn of_network(record: &NetworkRecord, wanted: &Table) -> Share {
+    let mark = mark(OWN, &record.name);
+    let mut share = wanted.share.clone();
+    share.rules.retain(|rule| rule.mark == mark);
+    share.elements.retain(|element| element.mark.as_deref() == Some(&mark));
+    share
 }
 
 /// What of a network is not in our table of one family, of which `wanted` is all that should be there.
 fn lacking(snapshot: &Snapshot, record: &NetworkRecord, wanted: &Table) -> Vec<Missing> {
-    let (family, share) = (wanted.family, Share::of(record, wanted.family));
-    if share == Share::default() {
+    let (family, share) = (wanted.family, of_network(record, wanted));
+    if share.is_empty() {
         return Vec::new();
     }
     let Some(own) = snapshot.own.get(&family) else { return vec![Missing::Table(family)] };
@@ -113,8 +119,7 @@ fn lacking(snapshot: &Snapshot, record: &NetworkRecord, wanted: &Table) -> Vec<M
     let mut missing = Vec::new();
     compare(own, &share, family, &mark, &mut missing);
     // A subnet inside of another network's is no element of its own.
-    let is_mine = |element: &Element| element.set == INSIDE && element.mark.as_deref() == Some(&mark);
-    let is_element = wanted.share.elements.iter().any(is_mine);
+    let is_element = share.elements.iter().any(|element| element.set == INSIDE);
     if is_element && !own.elements.contains(&mark) {
         missing.push(Missing::Elements(family));
     }
@@ -122,9 +127,10 @@ fn lacking(snapshot: &Snapshot, record: &NetworkRecord, wanted: &Table) -> Vec<M
 }
 
 fn compare(own: &Own, share: &Share, family: Family, mark: &str, missing: &mut Vec<Missing>) {
-    for chain in [Place::Guard.chain(), Place::Masquerade.chain(), Place::Accept.chain()] {
+    for place in [Place::Guard, Place::Input, Place::Masquerade, Place::Accept] {
+        let chain = place.chain();
         let wanted = share.rules.iter().filter(|rule| rule.place.chain() == chain).count();
-        if wanted == 0 && chain == Place::Guard.chain() {
+        if wanted == 0 && matches!(place, Place::Guard | Place::Input) {
             continue;
         }
         if !own.chains.iter().any(|name| name == chain) {

@@ -5,8 +5,10 @@ use sha2::{Digest, Sha256};
 
 use super::cluster::{self, Sources};
 use super::family::Family;
+use super::isolate::{self, Beside};
 use super::mark::{OWN, is_device, mark};
 use crate::attachment::hex;
+use crate::netlink::GROUP;
 use crate::network::record::{ForwardAccept, NetworkRecord};
 
 /// The name of our tables. Not `osvc`, which OpenSVC's agent deletes and defines anew.
@@ -23,6 +25,8 @@ pub const LOCAL: &str = "local";
 pub enum Place {
     /// Hook prerouting, priority -300 (raw): what must not come in. The chain is there if a routed network needs it.
     Guard,
+    /// Hook input, priority 0: what must not reach this host. The chain is there if an isolated network needs it.
+    Input,
     /// Hook postrouting, priority 100 (srcnat): source translation towards other nodes.
     Translate,
     /// Hook postrouting: source translation of what leaves.
@@ -38,6 +42,7 @@ impl Place {
     pub fn chain(self) -> &'static str {
         match self {
             Self::Guard => "prerouting",
+            Self::Input => "input",
             Self::Translate | Self::Masquerade => "postrouting",
             Self::Drop | Self::Accept => "forward",
         }
@@ -76,17 +81,31 @@ pub struct Share {
 }
 
 impl Share {
+    /// True if nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.elements.is_empty() && self.rules.is_empty()
+    }
+
     /// What one network needs in the table of one family; empty for a network that has no part there.
     ///
     /// What nft would refuse is left out, for it would refuse the rules of all networks.
     pub fn of(record: &NetworkRecord, family: Family) -> Self {
-        Self::among(record, family, &Sources::of([record]))
+        Self::among(record, family, &Sources::of([record]), &Beside::of([record]))
     }
 
-    /// The same beside other networks, with which it may share tunnels: `sources` are those of all. As many rules and
-    /// elements, and some with another text.
-    pub fn among(record: &NetworkRecord, family: Family, sources: &Sources<'_>) -> Self {
+    /// The same beside other networks, with which it may share tunnels, and from which it may be isolated: `sources` are
+    /// those of all. As many elements, and other rules.
+    pub fn among(record: &NetworkRecord, family: Family, sources: &Sources<'_>, beside: &Beside<'_>) -> Self {
         let mut share = Self::default();
+        let of_isolation = isolate::rules(record, family, beside);
+        let own = mark(OWN, &record.name);
+        share.rules.extend(of_isolation.into_iter().map(|(place, text)| Rule { place, text, mark: own.clone() }));
+        if record.guarded {
+            // A bridge passes on what goes to the groups of its link (LLDP and the like, 01:80:c2:00:00:0e) unchecked, and
+            // as the port's own. A port of ours has nothing to take for itself.
+            let text = format!("meta iifgroup {GROUP} iifname \"ov*\" drop");
+            share.rules.push(Rule { place: Place::Guard, text, mark: own.clone() });
+        }
         share.bridge(record, family);
         if let Some(cluster) = &record.cluster {
             let mark = mark(OWN, &record.name);
@@ -109,7 +128,7 @@ impl Share {
             Family::Ip => record.masquerade_v4,
             Family::Ip6 => record.masquerade_v6,
         };
-        if is_device(&record.bridge) {
+        if is_device(record.device()) {
             for subnet in subnets.iter().filter(|_| masquerade) {
                 let leaves = format!("{family} saddr {subnet} {family} daddr != @{INSIDE}");
                 rule(Place::Masquerade, format!("{leaves} masquerade"));
@@ -117,10 +136,12 @@ impl Share {
                 // with the container's own address.
                 rule(Place::Drop, format!("{leaves} ct state invalid drop"));
             }
-            rule(Place::Accept, format!("iifname \"{}\" accept", record.bridge));
-            rule(Place::Accept, format!("oifname \"{}\" accept", record.bridge));
+            rule(Place::Accept, format!("iifname \"{}\" accept", record.device()));
+            rule(Place::Accept, format!("oifname \"{}\" accept", record.device()));
         }
-        self.add(INSIDE, &subnets, &mark);
+        if has_part(record) {
+            self.add(INSIDE, &subnets, &mark);
+        }
         if masquerade {
             self.add(LOCAL, &subnets, &mark);
         }
@@ -131,16 +152,26 @@ impl Share {
     }
 }
 
+/// True if this host has a part in the network's addresses: as their gateway, or on a bridge of its own. If not they are
+/// those of a link where all the world may be, and masqueraded towards like any other.
+pub(super) fn has_part(record: &NetworkRecord) -> bool {
+    record.owned || !record.gateways.is_empty() || record.masquerade_v4 || record.masquerade_v6
+}
+
 /// The subnets of a family. A /0 would make the whole world one of our networks, and end masquerading for everybody.
-fn usable(subnets: &[IpNet], family: Family) -> Vec<IpNet> {
+pub(super) fn usable(subnets: &[IpNet], family: Family) -> Vec<IpNet> {
     subnets.iter().filter(|subnet| family.holds(subnet) && subnet.prefix_len() > 0).map(IpNet::trunc).collect()
 }
 
 /// Says in the log what [`Share::of`] leaves out.
 pub fn report_faults(record: &NetworkRecord) {
-    if !is_device(&record.bridge) {
-        tracing::warn!(network = %record.name, device = ?record.bridge,
+    if !is_device(record.device()) {
+        tracing::warn!(network = %record.name, device = ?record.device(),
             "no nftables rules for this network: its device has a name that no device can have");
+    }
+    if isolate::is_out_of_reach(record) {
+        tracing::warn!(network = %record.name, bridge = ?record.bridge,
+            "isolate does nothing here: the bridge is not ours, and this host is no gateway of the network");
     }
     for subnet in record.subnets.iter().filter(|subnet| subnet.prefix_len() == 0) {
         tracing::warn!(network = %record.name, %subnet, "no nftables rules for this subnet: it holds every address");
@@ -155,12 +186,14 @@ pub fn forwards(record: &NetworkRecord) -> impl Iterator<Item = Family> + '_ {
 
 /// True if foreign chains are to be opened for this network.
 pub fn opens_foreign(record: &NetworkRecord) -> bool {
-    record.forward_accept == ForwardAccept::Auto && is_device(&record.bridge)
+    record.forward_accept == ForwardAccept::Auto && record.forwarding_devices().all(is_device)
 }
 
 /// A hash of everything that is derived from the record: two records with the same one need the same rules.
 pub fn fingerprint(record: &NetworkRecord) -> String {
     let mut hash = Sha256::new();
+    // Others that are isolated from it name its device.
+    hash.update(format!("{} {}", record.device(), record.isolate));
     for family in Family::ALL {
         let share = Share::of(record, family);
         for rule in &share.rules {
@@ -174,7 +207,7 @@ pub fn fingerprint(record: &NetworkRecord) -> String {
         }
     }
     if opens_foreign(record) {
-        hash.update(record.bridge.as_bytes());
+        record.forwarding_devices().for_each(|device| hash.update(device.as_bytes()));
         if let Some(cluster) = &record.cluster {
             hash.update(format!("{:?}", (&cluster.devices, &cluster.plain)));
         }
@@ -194,12 +227,13 @@ pub struct Table {
 /// The tables that are wanted. `kept` are shares of networks that have no record; a family for which
 /// there is nothing has no table.
 pub fn tables(records: &[NetworkRecord], kept: &dyn Fn(Family) -> Share) -> Vec<Table> {
-    let sources = Sources::of(records);
+    let (sources, beside) = (Sources::of(records), Beside::of(records));
     Family::ALL
         .into_iter()
         .filter_map(|family| {
             let mut whole = Share::default();
-            for share in records.iter().map(|record| Share::among(record, family, &sources)).chain([kept(family)]) {
+            let shares = records.iter().map(|record| Share::among(record, family, &sources, &beside));
+            for share in shares.chain([kept(family)]) {
                 whole.elements.extend(share.elements);
                 whole.rules.extend(share.rules);
             }

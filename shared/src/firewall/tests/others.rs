@@ -33,6 +33,31 @@ impl Drop for Owned {
     }
 }
 
+/// With br_netfilter, frames between ports of a VLAN are forwarded packets of the bridge; to and from the host they are
+/// those of its device in the VLAN.
+#[test]
+fn a_network_in_a_vlan_is_accepted_by_both_its_devices() {
+    in_new_netns(|| {
+        nft("table inet hard { chain guard { type filter hook forward priority 10; policy drop; }; }");
+        let place = Place::new(&[]);
+        place.set_up("a", &["10.7.0.0/16"], |record| record.vlan_device = Some("obr_a.100".to_owned()));
+        place.apply();
+        assert!(place.is_in_place("a"));
+        let listed = run("nft", &["list", "chain", "inet", "hard", "guard"]);
+        for rule in
+            ["iifname \"obr_a\" oifname \"obr_a\"", "iifname \"obr_a.100\" counter", "oifname \"obr_a.100\" counter"]
+        {
+            assert!(listed.contains(rule), "{rule}: {listed}");
+        }
+        assert_eq!(rules_with("inet hard guard osvc-cni:a"), 3, "and nothing else of the bridge: {listed}");
+        // The VLAN is left, and its device with it.
+        place.set_up("a", &["10.7.0.0/16"], |record| record.vlan_device = None);
+        assert!(!place.is_in_place("a"));
+        place.apply();
+        assert_eq!(rules_with("inet hard guard osvc-cni:a"), 2);
+    });
+}
+
 #[test]
 fn a_foreign_chain_that_drops_gets_an_accept_and_iptables_goes_on_working() {
     in_new_netns(|| {
