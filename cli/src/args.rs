@@ -110,12 +110,27 @@ pub enum Command {
         command: ConfCommand,
     },
 
+    /// See what namespaces may hold
+    Claim {
+        /// What to do.
+        #[command(subcommand)]
+        command: ClaimCommand,
+    },
+
     /// See the addresses
     Ip {
         /// What to do.
         #[command(subcommand)]
         command: IpCommand,
     },
+}
+
+/// What to do with claims.
+#[derive(Debug, Subcommand)]
+pub enum ClaimCommand {
+    /// List how many addresses each namespace may hold (`ipam.claims`), and holds
+    #[command(visible_alias = "list")]
+    Ls(Listing),
 }
 
 /// What to do with addresses.

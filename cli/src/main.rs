@@ -1,6 +1,7 @@
 //! `osvc-net`: what an operator asks of the container networks of this host.
 
 mod args;
+mod claim;
 mod conf;
 mod conf_edit;
 mod document;
@@ -27,7 +28,7 @@ use osvc_cni::plugin::routed;
 use osvc_cni::routed::hooks;
 use osvc_cni::teardown::How;
 
-use args::{Arguments, Command, IpCommand, Listing, PortCommand, WireguardCommand};
+use args::{Arguments, ClaimCommand, Command, IpCommand, Listing, PortCommand, WireguardCommand};
 use error::Error;
 use networks::Networks;
 
@@ -67,6 +68,9 @@ fn run(arguments: &Arguments) -> Result<(), Vec<Error>> {
         }
         Command::Ip { command: IpCommand::Ls(Listing { network, output }) } => {
             ip::list(&host, networks, network, *output)
+        }
+        Command::Claim { command: ClaimCommand::Ls(Listing { network, output }) } => {
+            claim::list(&host, networks, network, *output)
         }
         Command::Peers { networks: names, output } => peers::list(&host, networks, names, *output),
         Command::Wireguard { command: WireguardCommand::Pubkey { network, new } } => {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use osvc_cni::ipam::config::Folders;
 use osvc_cni::network::NetworkRecord;
+use osvc_cni::protocol::Call;
 use osvc_cni::routed::RoutedRecord;
 use osvc_cni::{Host, NetworkName, portmap};
 
@@ -99,9 +100,14 @@ impl Network {
 
     /// The folders of its addresses by its configuration.
     pub fn address_folders(&self, host: &Host) -> Option<Folders> {
+        self.address_call(host)?.ok().map(|call| Folders::of_call(&call))
+    }
+
+    /// A call of the plugin that gives its addresses.
+    pub fn address_call(&self, host: &Host) -> Option<Result<Call, osvc_cni::Error>> {
         let definition = self.definition.as_ref()?;
         let plugin = definition.plugins.iter().find(|plugin| plugin.gives_addresses())?;
-        definition.call(plugin, host).ok().map(|call| Folders::of_call(&call))
+        Some(definition.call(plugin, host))
     }
 }
 

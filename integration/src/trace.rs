@@ -32,8 +32,19 @@ impl std::fmt::Display for SystemCall {
 /// The system calls of the plugin's own process in one ADD or DEL, in order. Children are not followed.
 #[track_caller]
 pub fn system_calls(sandbox: &crate::Sandbox, plugin: &Plugin<'_>, verb: &str) -> Vec<SystemCall> {
+    traced(sandbox, plugin, verb, 0)
+}
+
+/// The same of one that is refused.
+#[track_caller]
+pub fn system_calls_of_refused(sandbox: &crate::Sandbox, plugin: &Plugin<'_>, verb: &str) -> Vec<SystemCall> {
+    traced(sandbox, plugin, verb, 1)
+}
+
+#[track_caller]
+fn traced(sandbox: &crate::Sandbox, plugin: &Plugin<'_>, verb: &str, status: i32) -> Vec<SystemCall> {
     let traced = plugin.clone().through(&["strace", "-qq", "-s", "80", "-o", "/run/trace"]).call(verb);
-    assert!(traced.output.rc == 0, "the traced {verb} succeeds: {}", traced.output);
+    assert!(traced.output.rc == status, "the traced {verb} ends with {status}: {}", traced.output);
     read(sandbox)
 }
 

@@ -17,4 +17,5 @@ mod bridge_keys;
 mod configuration;
 mod container;
 mod host_local;
+mod ipam_keys;
 mod portmap;

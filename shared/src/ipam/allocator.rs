@@ -1,21 +1,24 @@
 //! Which address an attachment gets: the rules of the design, first match, on a locked store.
+//!
+//! All is decided first, and only then written: whoever is killed leaves nothing that was not allowed, and an ADD that is
+//! refused has changed nothing.
 
 use std::net::IpAddr;
 
+use super::claims::Claims;
 use super::liveness::{Liveness, Witness};
 use super::range::RangeSet;
 use super::record::{FORMAT, Record, State};
-use super::search::{Look, Neighbours, Search};
+use super::search::{Neighbours, Search};
 use super::store::{Change, Store};
 use super::timestamp::format;
 use super::{Elsewhere, Error, Request};
 
 /// One ADD's work on the locked store.
 pub struct Allocator<'a> {
-    search: Search<'a>,
-    request: &'a Request,
-    now: String,
-    changes: Vec<Change>,
+    pub(super) search: Search<'a>,
+    pub(super) request: &'a Request,
+    pub(super) now: String,
 }
 
 impl<'a> Allocator<'a> {
@@ -27,27 +30,33 @@ impl<'a> Allocator<'a> {
         request: &'a Request,
     ) -> Self {
         let now = format(std::time::SystemTime::now());
-        Self { search: Search { store, witness, neighbours }, request, now, changes: Vec::new() }
+        Self { search: Search { store, changes: Vec::new(), witness, neighbours }, request, now }
     }
 
     /// One address of each set, and what was changed for it. A failure puts everything back.
     ///
     /// # Errors
-    /// A requested address is somebody's, a set is full, or the store cannot be read or written.
+    /// A requested address is somebody's, a set is full, the namespace has all that it may have, or the store cannot be
+    /// read or written.
     pub fn allocate(
         mut self,
         sets: &[RangeSet],
         requested: &[Option<IpAddr>],
+        claims: &Claims,
     ) -> Result<(Vec<IpAddr>, Vec<Change>), Error> {
-        match self.all(sets, requested) {
-            Ok(addresses) => Ok((addresses, self.changes)),
-            Err(error) => {
-                if let Err(second) = self.search.store.revert(&self.changes) {
+        let addresses = self.all(sets, requested)?;
+        self.claim(claims)?;
+        let Search { store, changes, .. } = self.search;
+        for (at, change) in changes.iter().enumerate() {
+            if let Err(error) = store.apply(change) {
+                // This one as well: it may have failed half way.
+                if let Err(second) = store.revert(&changes[..=at]) {
                     tracing::error!("{second}: while undoing after: {error}");
                 }
-                Err(error)
+                return Err(error);
             }
         }
+        Ok((addresses, changes))
     }
 
     fn all(&mut self, sets: &[RangeSet], requested: &[Option<IpAddr>]) -> Result<Vec<IpAddr>, Error> {
@@ -82,7 +91,7 @@ impl<'a> Allocator<'a> {
         if let Some(by) = self.search.neighbours.holder(address)? {
             return Err(Error::Taken { address, by });
         }
-        let before = self.search.store.read(address)?;
+        let before = self.search.read(address)?;
         if let Some(record) = &before {
             let own = record.is_of(&self.request.attachment);
             match record.state {
@@ -103,14 +112,14 @@ impl<'a> Allocator<'a> {
             Some(record) if record.key == self.request.key => record.instance,
             _ => 0,
         };
-        self.grant(address, before, instance, true)?;
+        self.grant(address, before, instance, true);
         Ok(address)
     }
 
     /// Rule 2: what this attachment holds already.
     fn own(&mut self, set: &RangeSet) -> Result<Option<IpAddr>, Error> {
         for address in self.search.store.by_attachment.get(&self.request.attachment.tag())? {
-            let Some(record) = self.search.store.read(address)? else { continue };
+            let Some(record) = self.search.read(address)? else { continue };
             let same = record.is_held()
                 && record.is_of(&self.request.attachment)
                 && record.key == self.request.key
@@ -118,7 +127,7 @@ impl<'a> Allocator<'a> {
             if same && self.search.neighbours.holder(address)?.is_none() {
                 self.not_elsewhere(address, &record)?;
                 let instance = record.instance;
-                self.grant(address, Some(record), instance, false)?;
+                self.grant(address, Some(record), instance, false);
                 return Ok(Some(address));
             }
         }
@@ -144,7 +153,7 @@ impl<'a> Allocator<'a> {
     fn of_key(&mut self, set: &RangeSet) -> Result<(Option<IpAddr>, u32), Error> {
         let mut records = Vec::new();
         for address in self.search.store.by_key.get(&self.request.key.hash())? {
-            if let Some(record) = self.search.store.read(address)?
+            if let Some(record) = self.search.read(address)?
                 && record.key == self.request.key
                 && usable(set, address, &record)
             {
@@ -160,7 +169,7 @@ impl<'a> Allocator<'a> {
                 || record.is_of(&self.request.attachment)
                 || self.search.witness.judge(record) == Liveness::Dead;
             if free && self.search.neighbours.holder(*address)?.is_none() {
-                self.grant(*address, Some(record.clone()), record.instance, false)?;
+                self.grant(*address, Some(record.clone()), record.instance, false);
                 return Ok((Some(*address), 0));
             }
         }
@@ -170,14 +179,14 @@ impl<'a> Allocator<'a> {
 
     /// Rule 5: the walk from the first candidate, then what was released, last what the dead hold.
     fn draw(&mut self, set: &RangeSet, instance: u32) -> Result<IpAddr, Error> {
-        let address = self.search.free(set, &self.request.key.digest(instance), Look::AndTake)?;
-        let before = self.search.store.read(address)?;
-        self.grant(address, before, instance, false)?;
+        let address = self.search.free(set, &self.request.key.digest(instance))?;
+        let before = self.search.read(address)?;
+        self.grant(address, before, instance, false);
         Ok(address)
     }
 
     /// Makes the attachment the holder of an address.
-    fn grant(&mut self, address: IpAddr, before: Option<Record>, instance: u32, requested: bool) -> Result<(), Error> {
+    fn grant(&mut self, address: IpAddr, before: Option<Record>, instance: u32, requested: bool) {
         let request = self.request;
         let same_key = before.as_ref().filter(|record| record.key == request.key);
         let record = Record {
@@ -197,28 +206,19 @@ impl<'a> Allocator<'a> {
             pinned: same_key.is_some_and(|record| record.pinned || record.state == State::Reserved),
             since: self.now.clone(),
         };
-        self.change(Change { address, before, after: Some(record) })
-    }
-
-    fn change(&mut self, change: Change) -> Result<(), Error> {
-        // Noted first: a change that fails half way is put back like the others.
-        self.changes.push(change);
-        match self.changes.last() {
-            Some(change) => self.search.store.apply(change),
-            None => Ok(()),
-        }
+        self.search.changes.push(Change { address, before, after: Some(record) });
     }
 
     /// Releases what the attachment holds and `other` picks out.
     fn give_up(&mut self, other: impl Fn(IpAddr, &Record) -> bool) -> Result<(), Error> {
         for address in self.search.store.by_attachment.get(&self.request.attachment.tag())? {
-            if let Some(record) = self.search.store.read(address)?
+            if let Some(record) = self.search.read(address)?
                 && record.is_held()
                 && record.is_of(&self.request.attachment)
                 && other(address, &record)
             {
                 let after = Some(record.released(&self.now));
-                self.change(Change { address, before: Some(record), after })?;
+                self.search.changes.push(Change { address, before: Some(record), after });
             }
         }
         Ok(())

@@ -7,10 +7,10 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use ipnet::IpNet;
-use serde_json::Value;
 
 pub use self::error::ConfigError;
 pub use self::folders::{Folders, RESULTS};
+use super::claims::Claims;
 use super::key::KeyTemplate;
 use super::range::RangeSet;
 use super::{Error, resolv_conf};
@@ -42,6 +42,8 @@ pub struct IpamConfig {
     pub opensvc: PathBuf,
     /// What makes the allocation key, in place of the usual order.
     pub key_template: Option<KeyTemplate>,
+    /// The most addresses that each namespace may hold.
+    pub claims: Claims,
     /// STATUS fails when a set is full.
     pub status_when_full: bool,
 }
@@ -99,9 +101,7 @@ impl IpamConfig {
     ) -> Result<Self, ConfigError> {
         let ipam = low.ipam.unwrap_or_default();
         let ip_ranges = low.runtime_config.and_then(|runtime| runtime.ip_ranges).unwrap_or_default();
-        if let Some(claims) = ipam.claims.clone().filter(|claims| !claims.is_empty()) {
-            return Err(ConfigError::UnsupportedField { key: "ipam.claims", value: Value::Object(claims) });
-        }
+        let claims = ipam.claims.as_ref().map(Claims::check).transpose()?.unwrap_or_default();
         let sets = sets::range_sets(&ipam, ip_ranges, subnets)?;
         let v4 = sets.iter().filter(|set| set.is_ipv4()).count();
         if let Some(version) = version
@@ -128,6 +128,7 @@ impl IpamConfig {
             host_local,
             opensvc,
             key_template,
+            claims,
             status_when_full: ipam.status_when_full.unwrap_or(true),
         })
     }

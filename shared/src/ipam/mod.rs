@@ -2,6 +2,7 @@
 
 pub mod allocator;
 mod bitmap;
+pub mod claims;
 pub mod config;
 pub mod folders;
 pub mod host_local;
@@ -114,6 +115,9 @@ pub enum Error {
         /// Since when the oldest is held.
         oldest: Option<String>,
     },
+    /// A namespace has all that it may have.
+    #[error(transparent)]
+    Claim(Box<claims::ClaimError>),
     /// STATUS: the next ADD would meet this.
     #[error("{0}")]
     WouldFail(Box<Error>),
@@ -164,6 +168,7 @@ impl Error {
             Self::Request(error) => error.code(),
             Self::NoIpam => Code::InvalidConfig,
             Self::Lock(error) => error.code(),
+            Self::Claim(error) => error.code(),
             Self::Full { .. } => Code::TryAgainLater,
             Self::Taken { .. } | Self::Elsewhere(_) => Code::InUse,
             Self::WouldFail(_) | Self::NotWritable(_) => Code::NotAvailable,
@@ -244,7 +249,7 @@ pub fn add(host: &Host, config: &IpamConfig, request: &Request) -> Result<Lease,
     let (addresses, changes) = location.created(|store| {
         let mut witness = Kernel::new(host);
         let mut others = config.neighbours(host, Some(request))?;
-        Allocator::new(store, &mut witness, &mut others, request).allocate(&config.sets, &requested)
+        Allocator::new(store, &mut witness, &mut others, request).allocate(&config.sets, &requested, &config.claims)
     })?;
     let addresses = addresses.into_iter().filter_map(|address| assigned(&config.sets, address)).collect();
     Ok(Lease { addresses, folder: config.folder.clone(), changes })

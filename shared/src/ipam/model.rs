@@ -23,7 +23,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0..9u8).prop_map(|container| Step::Del { container }),
         2 => (0..9u8).prop_map(|container| Step::Die { container }),
         1 => Just(Step::Reboot),
-        1 => (0..4u8).prop_map(|what| Step::Damage { what }),
+        1 => (0..5u8).prop_map(|what| Step::Damage { what }),
     ]
 }
 
@@ -32,12 +32,19 @@ fn step() -> impl Strategy<Value = Step> {
 struct Model {
     living: HashMap<u8, (u8, IpAddr)>,
     last_key: HashMap<IpAddr, u8>,
+    /// What each of two namespaces may hold.
+    claim: Option<u64>,
     reboots: u32,
 }
 
 impl Model {
     fn is_taken(&self, address: IpAddr, but_for: u8) -> bool {
         self.living.iter().any(|(container, (_, there))| *there == address && *container != but_for)
+    }
+
+    /// How many addresses the living of a namespace have.
+    fn held(&self, namespace: u8) -> u64 {
+        self.living.values().filter(|(key, _)| key % 2 == namespace).count() as u64
     }
 
     fn add(&mut self, world: &mut World, key: u8, container: u8) -> Result<(), TestCaseError> {
@@ -48,7 +55,7 @@ impl Model {
             .map(|(address, _)| *address)
             .collect();
         world.said.of.remove(&format!("c{container}"));
-        match world.try_add(&format!("k{key}"), &format!("c{container}")) {
+        match world.try_add(&format!("n{}/k{key}", key % 2), &format!("c{container}")) {
             Ok(addresses) => {
                 let address = addresses[0];
                 prop_assert!(!self.is_taken(address, container), "{address} is somebody's");
@@ -60,6 +67,10 @@ impl Model {
                 }
                 self.living.insert(container, (key, address));
                 self.last_key.insert(address, key);
+            }
+            Err(Error::Claim(error)) => {
+                prop_assert_eq!((Some(error.held), Some(error.limit)), (self.claim, self.claim), "{}", error);
+                prop_assert_eq!(self.held(key % 2), error.held, "refused only if the living have all of it");
             }
             Err(Error::Full { .. }) => {
                 let taken: std::collections::HashSet<_> = self.living.values().map(|(_, address)| address).collect();
@@ -88,13 +99,16 @@ impl Model {
                 self.living.clear();
             }
             Step::Damage { what } => {
-                let name = ["by-key", "by-attachment", "bitmap", "queue"][usize::from(what)];
+                let name = ["by-key", "by-attachment", "bitmap", "queue", "by-namespace"][usize::from(what)];
                 let _ = std::fs::remove_dir_all(world.path().join(name));
                 if name == "queue" {
                     // Found without it, too, but in another order; the folder is made again with the rest.
                     let _ = std::fs::remove_file(world.path().join("index"));
                 }
             }
+        }
+        for namespace in 0..2 {
+            prop_assert!(self.claim.is_none_or(|claim| self.held(namespace) <= claim), "more than the claim is held");
         }
         for (container, (_, address)) in &self.living {
             let held = world.held(&format!("c{container}"));
@@ -108,9 +122,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_two_share_and_every_key_comes_home(steps in prop::collection::vec(step(), 1..60)) {
+    fn no_two_share_and_every_key_comes_home(
+        steps in prop::collection::vec(step(), 1..60),
+        claim in prop::option::of(0..4u64),
+    ) {
         let mut world = World::new(&["10.0.0.0/29"]);
-        let mut model = Model::default();
+        let mut model = Model { claim, ..Model::default() };
+        world.claims = claim.map(|claim| super::claims::of(&[("*", claim)])).unwrap_or_default();
         for step in &steps {
             model.run(&mut world, step)?;
         }

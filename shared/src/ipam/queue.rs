@@ -101,6 +101,23 @@ impl Queue {
         if entries + 1 > SLACK.max(2 * head.rewritten) { self.compact() } else { Ok(()) }
     }
 
+    /// Puts an entry back in its place, by its time, if it is not in the file any more.
+    pub fn put_back(&self, entry: Entry) -> Result<(), Error> {
+        let mut there = match self.open(false)? {
+            Some(file) => {
+                let (head, entries) = self.head(&file)?;
+                self.read(&file, head.front, entries)?
+            }
+            None => Vec::new(),
+        };
+        if there.contains(&entry) {
+            return Ok(());
+        }
+        let at = there.iter().position(|other| other.since > entry.since).unwrap_or(there.len());
+        there.insert(at, entry);
+        self.rewrite(&there)
+    }
+
     /// Leaves the latest entry of each address.
     pub fn compact(&self) -> Result<(), Error> {
         let Some(file) = self.open(false)? else { return Ok(()) };
@@ -128,7 +145,20 @@ impl Queue {
     }
 
     /// Removes and returns the first entry that `fits`. Entries in front of it that are `stale` go as well.
-    pub fn take(&self, mut judge: impl FnMut(Entry) -> Result<Verdict, Error>) -> Result<Option<Entry>, Error> {
+    pub fn take(&self, judge: impl FnMut(Entry) -> Result<Verdict, Error>) -> Result<Option<Entry>, Error> {
+        self.find(true, judge)
+    }
+
+    /// Returns the first entry that `fits`, and leaves it: it is stale as soon as its record has changed.
+    pub fn first(&self, judge: impl FnMut(Entry) -> Result<Verdict, Error>) -> Result<Option<Entry>, Error> {
+        self.find(false, judge)
+    }
+
+    fn find(
+        &self,
+        remove: bool,
+        mut judge: impl FnMut(Entry) -> Result<Verdict, Error>,
+    ) -> Result<Option<Entry>, Error> {
         let Some(file) = self.open(false)? else { return Ok(None) };
         let (mut head, entries) = self.head(&file)?;
         let before = head.front;
@@ -154,7 +184,7 @@ impl Queue {
             }
         }
         // An entry taken from behind others stays in the file: its record has changed, so it is stale.
-        if found.is_some() && only_stale {
+        if remove && found.is_some() && only_stale {
             head.front = at;
         }
         if head.front != before {
@@ -168,7 +198,7 @@ impl Queue {
 pub enum Verdict {
     /// The record says otherwise: forget the entry.
     Stale,
-    /// Take it.
+    /// This one.
     Fits,
     /// Not for this caller: leave it.
     Other,
@@ -232,6 +262,22 @@ mod tests {
         let fifth = queue.take(|entry| Ok(if entry.since < 5 { Verdict::Other } else { Verdict::Fits })).unwrap();
         assert_eq!(fifth, Some(entry(5, 5)));
         assert_eq!(queue.take(|_| Ok(Verdict::Fits)).unwrap(), Some(entry(4, 4)), "the foreign one is still there");
+    }
+
+    #[test]
+    fn what_is_put_back_is_where_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let queue = queue(&folder);
+        queue.put_back(entry(3, 3)).unwrap();
+        queue.push(entry(5, 5)).unwrap();
+        assert_eq!(queue.first(|_| Ok(Verdict::Fits)).unwrap(), Some(entry(3, 3)));
+        queue.put_back(entry(3, 3)).unwrap();
+        assert_eq!(queue.len().unwrap(), 2, "it was never gone");
+        for at in [4, 6, 2] {
+            queue.put_back(entry(at, u64::from(at))).unwrap();
+        }
+        let taken = (2..=6).map(|_| queue.take(|_| Ok(Verdict::Fits)).unwrap());
+        assert_eq!(taken.collect::<Vec<_>>(), (2..=6).map(|at| Some(entry(at, u64::from(at)))).collect::<Vec<_>>());
     }
 
     #[test]

@@ -33,8 +33,18 @@ pub enum RangeError {
         start: IpAddr,
         /// The subnet that it should be in.
         subnet: IpNet,
-        /// Outside, or behind the end.
+        /// Of another family, or outside.
         reason: &'static str,
+    },
+    /// `rangeStart` is behind `rangeEnd`, or behind what that is when it is not given.
+    #[error("RangeStart {start} not in network {subnet}: it is behind the end of the range, {end}")]
+    Reversed {
+        /// As configured.
+        start: IpAddr,
+        /// As configured, or the last usable address.
+        end: IpAddr,
+        /// The subnet.
+        subnet: IpNet,
     },
     /// `rangeEnd` is elsewhere.
     #[error("RangeEnd {end} not in network {subnet}")]
@@ -132,7 +142,7 @@ impl Range {
         let start = start.or(default_start).unwrap_or(base);
         let end = end.or(default_end).unwrap_or(last);
         if number(start) > number(end) {
-            return Err(RangeError::Start { start, subnet, reason: "it is behind the end of the range" });
+            return Err(RangeError::Reversed { start, end, subnet });
         }
         let range = Self { subnet, start, end, gateway: Some(gateway), exclude: Vec::new() };
         if range.size() == 0 { Err(RangeError::Nothing(Box::new(range))) } else { Ok(range) }

@@ -9,7 +9,7 @@ use super::Error;
 use super::key::{Key, KeySource};
 use super::queue::Entry;
 use super::record::{FORMAT, HostEnd, Record, State};
-use super::store::{Change, Class, Store};
+use super::store::{Change, Class, Holders, Store};
 use super::timestamp::{format, micros};
 use crate::index::make_folder;
 use crate::netlink::{GROUP, Link, RouteSocket, netns};
@@ -18,6 +18,11 @@ impl Store {
     /// Makes all derived files again. `lost`: there were none, so the records may be lost as well, and those
     /// of attachments whose host end is still there are made again first.
     pub(super) fn rebuild(&mut self, lost: bool) -> Result<(), Error> {
+        // Only if somebody has claims; killed below, they are counted when they ask.
+        let mut holders = self.namespaces.is_there().then(Holders::default);
+        if holders.is_some() {
+            self.namespaces.clear();
+        }
         self.by_key.clear()?;
         self.by_attachment.clear()?;
         for name in ["bitmap", "queue"] {
@@ -43,6 +48,9 @@ impl Store {
             let Some(record) = record else { continue };
             self.by_key.insert(&record.key.hash(), &address)?;
             self.by_attachment.insert(&record.tag(self.network.as_str()), &address)?;
+            if let Some(holders) = &mut holders {
+                holders.note(address, &record);
+            }
             if record.state == State::Released {
                 let entry = Entry { address, since: micros(&record.since) };
                 released.entry((Class::of(&record), address.is_ipv6())).or_default().push(entry);
@@ -54,6 +62,9 @@ impl Store {
             self.queue(class, v6).rewrite(&entries)?;
         }
         self.bitmap.write_all(present.iter().copied().filter(IpAddr::is_ipv4))?;
+        if let Some(holders) = &holders {
+            self.namespaces.write(holders);
+        }
         if lost { self.recover_ports() } else { Ok(()) }
     }
 

@@ -79,7 +79,7 @@ impl Search<'_> {
                 }
             }
             seen += 1;
-            let record = match self.store.read(address) {
+            let record = match self.read(address) {
                 Err(Error::NewerFormat { .. }) => {
                     exhausted.held += 1;
                     continue;

@@ -6,8 +6,8 @@ use super::Error;
 use super::liveness::Witness;
 use super::queue::{Entry, Verdict};
 use super::range::{Range, RangeSet, number};
-use super::record::State;
-use super::store::{Class, Store};
+use super::record::{Record, State};
+use super::store::{Change, Class, Store};
 use super::timestamp::micros;
 
 /// Who else allocates in these ranges: host-local, OpenSVC's agent.
@@ -27,35 +27,36 @@ fn has_bitmap(range: &Range) -> bool {
     range.subnet.addr().is_ipv4() || number(range.end) - number(range.start) < BITMAP_LIMIT
 }
 
-/// Whether what is found will be taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// It will: it leaves the queue of released addresses.
-    AndTake,
-    /// It will not: everything stays as it is.
-    Only,
-}
-
-/// A look at the locked store and its surroundings.
+/// A look at the locked store and its surroundings. Nothing is changed by it but entries that are wrong.
 pub struct Search<'a> {
     pub(super) store: &'a mut Store,
+    /// What was decided so far, of which nothing is written yet.
+    pub(super) changes: Vec<Change>,
     pub(super) witness: &'a mut dyn Witness,
     pub(super) neighbours: &'a mut dyn Neighbours,
 }
 
 impl Search<'_> {
+    /// The record of an address as it will be.
+    pub(super) fn read(&self, address: IpAddr) -> Result<Option<Record>, Error> {
+        match self.changes.iter().rev().find(|change| change.address == address) {
+            Some(change) => Ok(change.after.clone()),
+            None => self.store.read(address),
+        }
+    }
+
     /// An address of the set that may be given to a stranger whose walk begins at `digest`.
     ///
     /// # Errors
     /// [`Error::Full`] if the living hold everything.
-    pub fn free(&mut self, set: &RangeSet, digest: &[u8; 32], look: Look) -> Result<IpAddr, Error> {
+    pub fn free(&mut self, set: &RangeSet, digest: &[u8; 32]) -> Result<IpAddr, Error> {
         for range in &set.0 {
             if let Some(found) = self.never_used(range, range.first_candidate(digest))? {
                 return Ok(found);
             }
         }
         for class in Class::ALL {
-            if let Some(found) = self.released(set, class, look)? {
+            if let Some(found) = self.released(set, class)? {
                 return Ok(found);
             }
         }
@@ -102,34 +103,41 @@ impl Search<'_> {
         Ok(None)
     }
 
-    fn released(&mut self, set: &RangeSet, class: Class, look: Look) -> Result<Option<IpAddr>, Error> {
+    fn released(&mut self, set: &RangeSet, class: Class) -> Result<Option<IpAddr>, Error> {
         let v6 = set.0.first().is_some_and(|range| range.subnet.addr().is_ipv6());
-        let queue = self.store.queue(class, v6);
-        let mut seen = None;
-        let taken = queue.take(|Entry { address, since }| {
-            if seen.is_some() {
-                return Ok(Verdict::Other);
-            }
-            let fits = match self.store.read(address)? {
-                Some(record) if record.state == State::Released && micros(&record.since) == since => {
-                    Class::of(&record) == class
-                }
-                _ => false,
-            };
+        let found = self.store.queue(class, v6).first(|Entry { address, since }| {
+            // As it is now: an entry that is stale only after changes that are not made must not go.
+            let fits = self.store.read(address)?.is_some_and(|record| {
+                record.state == State::Released && micros(&record.since) == since && Class::of(&record) == class
+            });
             Ok(if !fits {
                 Verdict::Stale
-            } else if set.0.iter().any(|range| range.allocatable(address)) && self.neighbours.holder(address)?.is_none()
+            } else if set.0.iter().any(|range| range.allocatable(address))
+                && !self.changes.iter().any(|change| change.address == address)
+                && self.neighbours.holder(address)?.is_none()
             {
-                if look == Look::Only {
-                    seen = Some(address);
-                    Verdict::Other
-                } else {
-                    Verdict::Fits
-                }
+                Verdict::Fits
             } else {
                 Verdict::Other
             })
         })?;
-        Ok(taken.map(|entry| entry.address).or(seen))
+        match found {
+            Some(entry) => Ok(Some(entry.address)),
+            None => self.given_up(set, class),
+        }
+    }
+
+    /// What this very ADD gives up comes after all that others did.
+    fn given_up(&mut self, set: &RangeSet, class: Class) -> Result<Option<IpAddr>, Error> {
+        for Change { address, .. } in &self.changes {
+            let released = |record: &Record| record.state == State::Released && Class::of(record) == class;
+            if self.read(*address)?.as_ref().is_some_and(released)
+                && set.0.iter().any(|range| range.allocatable(*address))
+                && self.neighbours.holder(*address)?.is_none()
+            {
+                return Ok(Some(*address));
+            }
+        }
+        Ok(None)
     }
 }

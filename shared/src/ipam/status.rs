@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::config::IpamConfig;
 use super::liveness::Kernel;
-use super::search::{Look, Search};
+use super::search::Search;
 use super::store::Location;
 use super::{Error, held_by};
 use crate::host::writable;
@@ -27,8 +27,9 @@ pub fn status(host: &Host, config: &IpamConfig) -> Result<(), Error> {
     let location = Location { host, network: &config.network, folder: &config.folder };
     let look = |store: &mut super::store::Store| {
         let (mut witness, mut neighbours) = (Kernel::new(host).in_a_hurry(), config.neighbours(host, None)?);
-        let mut search = Search { store, witness: &mut witness, neighbours: &mut neighbours };
-        config.sets.iter().try_for_each(|set| search.free(set, &[0; 32], Look::Only).map(drop))
+        let changes = Vec::new();
+        let mut search = Search { store, changes, witness: &mut witness, neighbours: &mut neighbours };
+        config.sets.iter().try_for_each(|set| search.free(set, &[0; 32]).map(drop))
     };
     location.existing_within(PATIENCE, look).map(drop).map_err(|error| Error::WouldFail(Box::new(error)))
 }

@@ -6,6 +6,7 @@
 //!   10.22.0.5             the record of an address: the only thing that decides
 //!   by-key/ by-attachment/  derived: which addresses a key or attachment has   (index.rs)
 //!   bitmap/               derived: which addresses have a record               (bitmap.rs)
+//!   by-namespace/         derived: what a namespace holds, for its claim      (store/namespaces.rs)
 //!   queue/                derived: released addresses, oldest first            (queue.rs)
 //!   index                 derived: boot id and the times at which we left this folder and the two of the indexes
 //!   exhausted             derived: the last time that everything was held by the living
@@ -31,8 +32,12 @@ use super::record::{FORMAT, Record, State};
 use super::timestamp::micros;
 use crate::index::{Index, make_folder};
 use crate::{Host, NetworkName, lock};
+pub(super) use namespaces::Holders;
+use namespaces::{Namespaces, holder};
 
+mod count;
 pub mod file;
+mod namespaces;
 mod seal;
 
 /// Names in the folder that are no records.
@@ -82,6 +87,7 @@ pub struct Store {
     pub(super) by_key: Index<IpAddr>,
     pub(super) by_attachment: Index<IpAddr>,
     pub(super) bitmap: Bitmap,
+    pub(super) namespaces: Namespaces,
     boot: String,
     /// What `index` says.
     sealed: Option<String>,
@@ -131,6 +137,7 @@ impl Location<'_> {
                 by_key: Index::new(self.folder.join("by-key")),
                 by_attachment: Index::new(self.folder.join("by-attachment")),
                 bitmap: Bitmap::new(self.folder.join("bitmap")),
+                namespaces: Namespaces::new(self.folder.join("by-namespace")),
                 boot: self.host.boot.clone(),
                 sealed: seal::read(self.folder),
                 broken: false,
@@ -139,6 +146,10 @@ impl Location<'_> {
                 store.rebuild(store.sealed.is_none())?;
             }
             let outcome = act(&mut store);
+            if !store.namespaces.close() {
+                // Nobody may believe what could not be taken away.
+                store.unseal();
+            }
             store.seal();
             outcome
         })
@@ -191,6 +202,8 @@ impl Store {
             .map(|n| folder.join(if n == 0 { name.to_string() } else { format!("{name}.{n}") }))
             .find(|path| fs::symlink_metadata(path).is_err())
             .unwrap_or(folder);
+        // It may have been counted.
+        self.namespaces.clear();
         tracing::warn!("{} is no address record ({why}): moved to {}", path.display(), aside.display());
         fs::rename(path, &aside).map_err(|error| Error::io("move", path, error))
     }
@@ -215,10 +228,17 @@ impl Store {
 
     /// Brings a record and what derives from it from `before` to `after`.
     pub fn apply(&mut self, change: &Change) -> Result<(), Error> {
+        self.bring(change, Queue::push)
+    }
+
+    /// As [`apply`](Self::apply); `enqueue` says where a released address stands.
+    fn bring(&mut self, change: &Change, enqueue: fn(&Queue, Entry) -> Result<(), Error>) -> Result<(), Error> {
         let network = self.network.clone();
         let place = |record: &Record| (record.key.hash(), record.tag(network.as_str()));
         let (before, after) = (change.before.as_ref().map(place), change.after.as_ref().map(place));
         let address = change.address;
+        let (from, to) = (holder(change.before.as_ref()), holder(change.after.as_ref()));
+        self.namespaces.before(from, to);
         if let Some((key, tag)) = &after {
             if before.as_ref().map(|(key, _)| key) != Some(key) {
                 self.by_key.insert(key, &address)?;
@@ -231,6 +251,7 @@ impl Store {
             Some(record) => {
                 if let Err(error) = self.write(address, record, change.before.is_none()) {
                     self.forget_entries(address, &after, &before);
+                    self.namespaces.forget();
                     return Err(error);
                 }
             }
@@ -239,12 +260,14 @@ impl Store {
                 let path = self.path(address);
                 match fs::remove_file(&path) {
                     Err(error) if error.kind() != ErrorKind::NotFound => {
+                        self.namespaces.forget();
                         return Err(Error::io("remove", &path, error));
                     }
                     _ => {}
                 }
             }
         }
+        self.namespaces.after(address, from, to);
         if let Some((key, tag)) = &before {
             if after.as_ref().map(|(key, _)| key) != Some(key) {
                 self.by_key.remove(key, &address)?;
@@ -260,7 +283,7 @@ impl Store {
             && record.state == State::Released
         {
             let entry = Entry { address, since: micros(&record.since) };
-            self.queue(Class::of(record), address.is_ipv6()).push(entry)?;
+            enqueue(&self.queue(Class::of(record), address.is_ipv6()), entry)?;
         }
         Ok(())
     }
@@ -271,10 +294,15 @@ impl Store {
         if let Err(error) = self.bitmap.mark(address, present, make) {
             tracing::debug!("{error}");
             if !present {
-                let _ = fs::remove_file(self.folder.join("index"));
-                self.broken = true;
+                self.unseal();
             }
         }
+    }
+
+    /// Everything derived is made again by the next writer.
+    fn unseal(&mut self) {
+        let _ = fs::remove_file(self.folder.join("index"));
+        self.broken = true;
     }
 
     /// After a record could not be written: its index entries go again, as far as the disk lets them.
@@ -314,13 +342,16 @@ impl Store {
         })
     }
 
-    /// Puts back what changes found, the last one first, except what somebody changed since.
+    /// Puts back what changes found, the last one first, except what somebody changed since. A released address stands
+    /// where it stood in its queue.
     pub fn revert(&mut self, changes: &[Change]) -> Result<(), Error> {
         let mut first = Ok(());
         for change in changes.iter().rev() {
             let back = Change { address: change.address, before: change.after.clone(), after: change.before.clone() };
-            let reverted =
-                self.read(change.address).and_then(|now| if now == change.after { self.apply(&back) } else { Ok(()) });
+            let reverted = self.read(change.address).and_then(|now| match now == change.after {
+                true => self.bring(&back, Queue::put_back),
+                false => Ok(()),
+            });
             first = first.and(reverted);
         }
         first

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use super::allocator::Allocator;
+use super::claims::Claims;
 use super::key::{Key, KeySource};
 use super::liveness::{Liveness, Witness};
 use super::range::{Range, RangeSet};
@@ -48,6 +49,7 @@ pub struct World {
     pub said: Said,
     pub next: Next,
     pub sets: Vec<RangeSet>,
+    pub claims: Claims,
 }
 
 pub fn pool(subnet: &str) -> Range {
@@ -64,7 +66,15 @@ impl World {
         let host = Host { state: folder.path().to_owned(), run: folder.path().to_owned(), boot: "boot-1".to_owned() };
         let said = Said { boot: host.boot.clone(), ..Said::default() };
         let sets = pools.iter().map(|subnet| RangeSet(vec![pool(subnet)])).collect();
-        Self { folder, host, network: "net".parse().unwrap(), said, next: Next::default(), sets }
+        Self {
+            folder,
+            host,
+            network: "net".parse().unwrap(),
+            said,
+            next: Next::default(),
+            sets,
+            claims: Claims::default(),
+        }
     }
 
     pub fn path(&self) -> PathBuf {
@@ -112,8 +122,8 @@ impl World {
         let requested = super::requested::assign(&self.sets, &request.requested)?;
         let path = self.path();
         let location = Location { host: &self.host, network: &self.network, folder: &path };
-        let (said, next, sets) = (&mut self.said, &mut self.next, &self.sets);
-        location.created(|store| Allocator::new(store, said, next, request).allocate(sets, &requested))
+        let (said, next, sets, claims) = (&mut self.said, &mut self.next, &self.sets, &self.claims);
+        location.created(|store| Allocator::new(store, said, next, request).allocate(sets, &requested, claims))
     }
 
     pub fn try_add(&mut self, key: &str, container: &str) -> Result<Vec<IpAddr>, Error> {

@@ -85,13 +85,15 @@ pub enum ConfigError {
         /// Path of the key.
         at: String,
     },
-    /// A key that is known and not honoured.
-    #[error("{key} {value} is not supported yet: remove it")]
-    UnsupportedField {
+    /// A claim that is none.
+    #[error("{at} {value}: {reason}")]
+    Claim {
         /// Path of the key.
-        key: &'static str,
-        /// Its value.
+        at: String,
+        /// As configured.
         value: Value,
+        /// What is wrong with it.
+        reason: &'static str,
     },
     /// Records would be kept wherever the runtime happens to run.
     #[error("{at} {} is not an absolute path", .path.display())]
@@ -129,7 +131,6 @@ impl ConfigError {
     pub fn code(&self) -> Code {
         match self {
             Self::Decode(_) | Self::Part(_) => Code::Decode,
-            Self::UnsupportedField { .. } => Code::UnsupportedField,
             Self::ResolvConf { .. } => Code::Io,
             Self::Request(error) => error.code(),
             _ => Code::InvalidConfig,

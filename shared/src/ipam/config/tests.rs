@@ -196,11 +196,15 @@ fn wrong_types_are_code_6_with_their_place() {
 }
 
 #[test]
-fn claims_are_refused_by_name_and_value() {
-    let error = ipam(json!({"subnet": "10.0.0.0/24", "claims": {"prod": 20}})).unwrap_err();
-    assert_eq!(error.code(), Code::UnsupportedField);
-    assert_eq!(error.to_string(), "ipam.claims {\"prod\":20} is not supported yet: remove it");
-    assert!(ipam(json!({"subnet": "10.0.0.0/24", "claims": {}})).is_ok());
+fn claims_are_read_and_refused_by_name_and_value() {
+    let config = ipam(json!({"subnet": "10.0.0.0/24", "claims": {"prod": 20, "*": 0}})).unwrap();
+    assert_eq!((config.claims.limit("prod"), config.claims.limit("test")), (Some(20), Some(0)));
+    let error = ipam(json!({"subnet": "10.0.0.0/24", "claims": {"prod": "20"}})).unwrap_err();
+    assert_eq!((error.code(), error.to_string().contains("ipam.claims.\"prod\" \"20\"")), (Code::InvalidConfig, true));
+    for absent in [json!({}), json!(null), json!("")] {
+        assert_eq!(ipam(json!({"subnet": "10.0.0.0/24", "claims": absent})).unwrap().claims, Claims::default());
+    }
+    assert_eq!(ipam(json!({"subnet": "10.0.0.0/24", "claims": ["prod"]})).unwrap_err().code(), Code::Decode);
 }
 
 #[test]

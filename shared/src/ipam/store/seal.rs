@@ -5,8 +5,11 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use super::{FORMAT, Store};
+use super::Store;
 use crate::index::changed;
+
+/// Which derived files there are. A version that knows others makes them again, and so do we after it.
+const DERIVED: u32 = 2;
 
 /// What `index` says; `None` if there is none.
 pub(super) fn read(folder: &Path) -> Option<String> {
@@ -21,7 +24,7 @@ impl Store {
 
     fn line(&self) -> String {
         let (by_key, by_attachment) = (self.by_key.changed(), self.by_attachment.changed());
-        format!("{FORMAT} {} {} {by_key} {by_attachment}", self.boot, changed(&self.folder))
+        format!("{DERIVED} {} {} {by_key} {by_attachment}", self.boot, changed(&self.folder))
     }
 
     /// Tells the next writer that the derived files are as we left them.
