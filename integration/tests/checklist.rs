@@ -188,8 +188,9 @@ fn p16_a_lock_that_is_never_released_ends_in_an_error_that_names_the_holder() {
 fn p18_shipped_conflists_say_1_0_0_unless_their_name_says_otherwise() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../conf-examples");
     let routed = concat!(env!("CARGO_MANIFEST_DIR"), "/../conf-examples/routed");
+    let ipam = concat!(env!("CARGO_MANIFEST_DIR"), "/../conf-examples/ipam");
     let mut seen = 0;
-    for entry in [folder, routed].iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()) {
+    for entry in [folder, routed, ipam].iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()) {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "conflist") {
             let conflist: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();

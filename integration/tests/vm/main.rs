@@ -4,11 +4,13 @@
 
 mod foreign_tunnels;
 mod harness;
+mod main_plugins;
 mod netlink;
 mod nodes;
 mod portmap;
 mod routed;
 mod tunnels;
+mod vlan;
 
 /// Servers and clients.
 const TALK: &str = env!("CARGO_BIN_EXE_talk");
