@@ -10,8 +10,9 @@ use super::record::Slot;
 use crate::firewall::family::Family;
 
 /// The bit of the packet mark that tells the first packet of a connection that we translate from one that somebody else
-/// does: Kubernetes' and docker's lead to the same containers. It is the bit that the reference plugin marks with.
-const MARK: u32 = 0x2000;
+/// does: Kubernetes' and docker's lead to the same containers. Not bit 13, with which the reference plugin and netavark tell
+/// what they masquerade, nor Kubernetes' 14 and 15, nor the upper half, which Calico has.
+const MARK: u32 = 0x1000;
 
 /// Where a slot leads, and the tag of the attachment that has it.
 pub type Holders = BTreeMap<Slot, (SocketAddr, String)>;
