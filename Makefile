@@ -14,9 +14,11 @@ VM := $(abspath target/vm)
 PREFIX ?= /opt/cni/bin
 SBIN ?= /usr/local/sbin
 CNITOOL_VERSION := v1.3.0
-# Static, for any distribution. Without what nobody reads (lean.ld), and with relocations in the short form (RELR).
+# Static, for any distribution. Without what nobody reads (lean.ld), with relocations in the short form (RELR), and with
+# what occurs time and again once (outliner).
 LEAN := -C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs \
-  -C link-arg=-Wl,--no-eh-frame-hdr -C link-arg=-Wl,-T,$(abspath lean.ld)
+  -C link-arg=-Wl,--no-eh-frame-hdr -C link-arg=-Wl,-T,$(abspath lean.ld) \
+  -C llvm-args=-enable-machine-outliner=always
 PLUGINS := osvc-ipam osvc-bridge osvc-routed osvc-portmap
 
 # Program and the Debian package it is in: what the tests and the demo run.
