@@ -280,6 +280,10 @@ fn every_example_works() {
         if path.extension().is_none_or(|extension| extension != "conflist") {
             continue;
         }
+        if path.ends_with("vlan.conflist") {
+            // Run in the VM (vm/vlan.rs): this kernel may lack VLAN filtering.
+            continue;
+        }
         let conflist: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
         let name = conflist["name"].as_str().unwrap();
         let sandbox = machine(&conflist);
