@@ -158,6 +158,27 @@ fn what_is_not_one_s_own_is_dropped_and_only_that() {
     noted("macspoofchk and spoofcheck, alone and together: IPv4, IPv6, ARP, neighbour advertisements, MAC addresses");
 }
 
+/// The frame's own address is right, and what it says of its sender is not.
+#[test]
+fn an_arp_message_with_another_mac_address_inside_is_dropped() {
+    for mac in [false, true] {
+        let sandbox = Sandbox::new();
+        let (from, to) =
+            (Pod::start(&sandbox, &config(mac, false), "from"), Pod::start(&sandbox, &config(mac, false), "to"));
+        sandbox
+            .sh(&format!(
+                "ip netns exec from nft 'table arp forge {{ chain out {{ type filter hook output priority 0;
+                     arp saddr ether set {OTHER_MAC}; }}; }}'
+                 ip -n to neigh flush dev eth0; ip -n from neigh flush dev eth0
+                 ip netns exec from ping -n -c 1 -W 1 {} || true",
+                to.address(0)
+            ))
+            .ok();
+        let learned = sandbox.sh("ip -n to neigh show dev eth0").ok();
+        assert_eq!(learned.contains(OTHER_MAC), !mac, "macspoofchk {mac}: {} is {learned}", from.address(0));
+    }
+}
+
 /// BR21: the same frames pass and do not pass as with the reference plugin's rules.
 #[test]
 fn br21_macspoofchk_drops_what_the_reference_drops() {
