@@ -204,15 +204,12 @@ impl Site<'_> {
                 wanted.name
             );
         }
-        let old = moved.and_then(|before| before.vlan_device.clone());
         let left = here.filter(|before| before.promiscuous_by_us && same.is_none()).map(|before| before.bridge.clone());
         record.save(self.host)?;
         steps.push(Step::WroteRecord(wanted.name.clone(), before.map(Box::new)));
         self.enter_promiscuous(wanted, &mut bridge)?;
         // The last thing, for there is no way back.
-        if let Some(old) = old {
-            self.delete_vlan_device(&wanted.name, &old)?;
-        }
+        self.delete_lone_pairs(&bridge, &record, &others)?;
         if let Some(left) = left {
             self.leave_promiscuous(&wanted.name, &left)?;
         }

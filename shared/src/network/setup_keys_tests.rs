@@ -1,12 +1,13 @@
 //! Promiscuous mode, isolated ports and VLANs. This kernel may lack VLAN filtering: what needs it is tested in the VM.
 
-use super::tests::{device, on_a_host, wanted};
+use super::tests::{device, on_a_host, pair, wanted};
 use super::*;
 use crate::Code;
 use crate::netlink::testing::pinned_netns;
-use crate::netlink::{Mac, NewPair};
+use crate::netlink::{Mac, NewLocalPair};
 use crate::network::Vlans;
 use crate::network::names::BridgeName;
+use crate::network::record::tests::record;
 use crate::teardown::{How, Outcome, teardown};
 
 fn ip(words: &str) {
@@ -153,6 +154,35 @@ fn second_record(host: &Host, site: &mut Site<'_>, wanted: &Wanted) -> NetworkRe
     NetworkRecord::load(host, &wanted.name).unwrap().unwrap()
 }
 
+/// An edit of `vlan` whose ADD was killed before the end leaves the old device to whoever comes next.
+#[test]
+fn a_pair_of_a_vlan_that_no_network_is_in_goes_with_the_next_setup() {
+    on_a_host(|host, site| {
+        let made = site.establish(&wanted("net", &["10.22.0.1/16"])).unwrap();
+        let names = [100, 200].map(|vlan| VlanNames::of("obr_net", vlan));
+        for (names, last) in names.iter().zip([1, 3]) {
+            let mac = |last| Mac([2, 0, 0, 0, 1, last]);
+            let master = made.bridge.index;
+            let (port, device, port_mac, device_mac) = (&names.port, &names.device, mac(last), mac(last + 1));
+            site.socket
+                .create_local_pair(&NewLocalPair { port, port_mac, master, device, device_mac, mtu: 1500 })
+                .unwrap();
+        }
+        let other = NetworkRecord {
+            bridge: "obr_net".to_owned(),
+            vlan_device: Some(names[1].device.clone()),
+            boot: host.boot.clone(),
+            netns: site.netns.clone(),
+            ..record("other", &["10.33.0.0/16"])
+        };
+        other.save(host).unwrap();
+        site.establish(&wanted("net", &["10.22.0.1/16", "10.24.0.1/16"])).unwrap();
+        let is_there = |site: &mut Site<'_>, name: &str| site.socket.link_by_name(name).unwrap().is_some();
+        assert!(!is_there(site, &names[0].device) && !is_there(site, &names[0].port));
+        assert!(is_there(site, &names[1].device), "another network is in it");
+    });
+}
+
 #[test]
 fn br23_ports_are_isolated_as_the_configuration_is_now() {
     on_a_host(|host, site| {
@@ -160,16 +190,7 @@ fn br23_ports_are_isolated_as_the_configuration_is_now() {
         let isolated = Wanted { port_isolation: true, ..plain.clone() };
         let made = site.establish(&plain).unwrap();
         let container = pinned_netns();
-        let pair = NewPair {
-            host: "ov1",
-            host_mac: Mac([2, 0, 0, 0, 0, 1]),
-            master: made.bridge.index,
-            peer: "eth0",
-            peer_mac: Mac([2, 0, 0, 0, 0, 2]),
-            netns: &container,
-            mtu: 1500,
-        };
-        site.socket.create_pair(&pair).unwrap();
+        site.socket.create_pair(&pair(&container, made.bridge.index)).unwrap();
         let port = site.socket.link_by_name("ov1").unwrap().unwrap();
         site.socket.set_alias(&port, "osvc:net:10.22.0.2 eth0 c1").unwrap();
         let is_isolated = |site: &mut Site<'_>| site.socket.link_by_name("ov1").unwrap().unwrap().isolated;

@@ -3,7 +3,7 @@ use super::*;
 use crate::Code;
 use crate::netlink::netns::host_id;
 use crate::netlink::testing::{in_new_netns, pinned_netns};
-use crate::netlink::{Mac, NewBridge, NewPair, RouteFilter};
+use crate::netlink::{Mac, Netns, NewBridge, NewPair, RouteFilter};
 use crate::network::Vlans;
 use crate::network::mac::Machine;
 use crate::network::names::BridgeName;
@@ -152,22 +152,19 @@ fn a_failed_or_undone_setup_leaves_nothing() {
     });
 }
 
+/// A container's pair, as a port of a bridge.
+pub(super) fn pair(netns: &Netns, master: u32) -> NewPair<'_> {
+    let mac = |last| Mac([2, 0, 0, 0, 0, last]);
+    NewPair { host: "ov1", host_mac: mac(1), master, peer: "eth0", peer_mac: mac(2), netns, mtu: 1500 }
+}
+
 #[test]
 fn a_setup_that_others_have_joined_is_not_undone() {
     on_a_host(|host, site| {
         let net = wanted("net", &["10.22.0.1/16"]);
         let made = site.establish(&net).unwrap();
         let container = pinned_netns();
-        let pair = NewPair {
-            host: "ov1",
-            host_mac: Mac([2, 0, 0, 0, 0, 1]),
-            master: made.bridge.index,
-            peer: "eth0",
-            peer_mac: Mac([2, 0, 0, 0, 0, 2]),
-            netns: &container,
-            mtu: 1500,
-        };
-        site.socket.create_pair(&pair).unwrap();
+        site.socket.create_pair(&pair(&container, made.bridge.index)).unwrap();
         assert_eq!(site.undo(made).unwrap(), Undone::Nothing);
         assert!(site.in_place(&net).unwrap().is_some());
         assert!(NetworkRecord::load(host, &net.name).unwrap().is_some());

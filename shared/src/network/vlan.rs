@@ -217,6 +217,28 @@ impl Site<'_> {
         }
     }
 
+    /// Deletes the pairs of ours on a bridge by which no network is in its VLAN any more: the configuration has left it,
+    /// now or when somebody was killed before this.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(super) fn delete_lone_pairs(
+        &mut self,
+        bridge: &Link,
+        record: &NetworkRecord,
+        others: &[NetworkRecord],
+    ) -> Result<(), Error> {
+        for port in self.socket.links_with_master(bridge.index)? {
+            let Some(device) = port.peer.filter(|_| is_vlan_port(&port, &bridge.name)) else { continue };
+            let Some(device) = self.socket.link_by_index(device)? else { continue };
+            let has = |record: &NetworkRecord| record.vlan_device.as_deref() == Some(device.name.as_str());
+            if !has(record) && !others.iter().any(has) {
+                self.socket.delete_link(&port)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The device of that name, if it is ours and no other network has it.
     ///
     /// # Errors
