@@ -173,8 +173,13 @@ impl Sandbox {
 
     /// A command to be run inside: no variables but PATH, HOME and TERM.
     pub(crate) fn command(&self, argv: &[&str]) -> Command {
+        self.entering("-n", argv)
+    }
+
+    /// The same with nsenter's word for the network namespace.
+    fn entering(&self, net: &str, argv: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
-        command.args(["-t", &self.boot().pid, "-m", "-n", "-p", "-u", "--wd=/", "--"]).args(argv);
+        command.args(["-t", &self.boot().pid, "-m", net, "-p", "-u", "--wd=/", "--"]).args(argv);
         command.env_clear().env("PATH", PATH).env("HOME", "/root").env("TERM", "dumb");
         command
     }
@@ -191,12 +196,8 @@ impl Sandbox {
 
     /// Runs a program in a namespace of the machine to its end.
     pub fn run_in(&self, netns: &Netns, argv: &[&str]) -> Output {
-        let path = self.path(&netns.path);
-        let mut command = Command::new("nsenter");
-        command.args(["-t", &self.boot().pid, "-m", "-p", "-u", "--wd=/"]);
-        command.arg(format!("--net={}", path.display())).arg("--").args(argv);
-        command.env_clear().env("PATH", PATH).env("HOME", "/root").env("TERM", "dumb");
-        self.finish(command, b"")
+        let net = format!("--net={}", self.path(&netns.path).display());
+        self.finish(self.entering(&net, argv), b"")
     }
 
     /// Runs a program inside to its end.

@@ -108,10 +108,9 @@ impl Share {
         }
         share.bridge(record, family);
         if let Some(cluster) = &record.cluster {
-            let mark = mark(OWN, &record.name);
             let rules = cluster::rules(record, cluster, family, sources);
-            share.rules.extend(rules.into_iter().map(|(place, text)| Rule { place, text, mark: mark.clone() }));
-            share.add(INSIDE, &usable(&cluster.networks, family), &mark);
+            share.rules.extend(rules.into_iter().map(|(place, text)| Rule { place, text, mark: own.clone() }));
+            share.add(INSIDE, &usable(&cluster.networks, family), &own);
         }
         share
     }

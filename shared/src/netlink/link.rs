@@ -14,11 +14,11 @@ const BRPORT_STATE: u16 = 1;
 /// BR_STATE_FORWARDING (linux/if_bridge.h).
 const FORWARDING: u8 = 3;
 /// IFLA_BRPORT_MODE: hairpin.
-const BRPORT_MODE: u16 = 4;
+pub(super) const BRPORT_MODE: u16 = 4;
 /// IFLA_BRPORT_ISOLATED.
-const BRPORT_ISOLATED: u16 = 33;
+pub(super) const BRPORT_ISOLATED: u16 = 33;
 /// IFLA_BR_VLAN_FILTERING.
-const BR_VLAN_FILTERING: u16 = 7;
+pub(super) const BR_VLAN_FILTERING: u16 = 7;
 /// IFLA_BR_VLAN_DEFAULT_PVID.
 const BR_VLAN_DEFAULT_PVID: u16 = 39;
 /// RTEXT_FILTER_SKIP_STATS: the statistics are most of an answer.

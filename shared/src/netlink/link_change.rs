@@ -4,6 +4,7 @@ use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use nix::errno::Errno;
 use nix::libc;
 
+use super::link::{BRPORT_ISOLATED, BRPORT_MODE};
 use super::link_request::LinkRequest;
 use super::request::{bytes, nested, number, text};
 use super::{Error, GROUP, Link, Mac, Netns, RouteSocket};
@@ -16,11 +17,6 @@ const NEWLINKPROP: u16 = 108;
 const PEER: u16 = 1;
 /// IFLA_BR_STP_STATE.
 const STP_STATE: u16 = 5;
-/// IFLA_BRPORT_MODE: hairpin.
-const PORT_MODE: u16 = 4;
-
-/// IFLA_BRPORT_ISOLATED.
-const PORT_ISOLATED: u16 = 33;
 
 /// A bridge to be made.
 #[derive(Debug, Clone, Copy)]
@@ -181,7 +177,7 @@ impl RouteSocket {
     /// # Errors
     /// EINVAL: the device is no bridge port.
     pub fn set_isolated(&mut self, link: &Link, on: bool) -> Result<(), Error> {
-        let mode = nested(libc::IFLA_PROTINFO, &[bytes(PORT_ISOLATED, &[u8::from(on)])]);
+        let mode = nested(libc::IFLA_PROTINFO, &[bytes(BRPORT_ISOLATED, &[u8::from(on)])]);
         let what = format_args!("set isolation of {} {}", link.name, if on { "on" } else { "off" });
         self.change(libc::RTM_SETLINK, 0, &LinkRequest::port(link.index).with(mode), what)
     }
@@ -201,7 +197,7 @@ impl RouteSocket {
     /// # Errors
     /// EINVAL: the device is no bridge port.
     pub fn set_hairpin(&mut self, link: &Link, on: bool) -> Result<(), Error> {
-        let mode = nested(libc::IFLA_PROTINFO, &[bytes(PORT_MODE, &[u8::from(on)])]);
+        let mode = nested(libc::IFLA_PROTINFO, &[bytes(BRPORT_MODE, &[u8::from(on)])]);
         let what = format_args!("set hairpin mode of {} {}", link.name, if on { "on" } else { "off" });
         self.change(libc::RTM_SETLINK, 0, &LinkRequest::port(link.index).with(mode), what)
     }

@@ -6,14 +6,13 @@ use netlink_packet_core::DefaultNla;
 use nix::libc;
 
 use super::attributes::{attributes, number as read_number};
+use super::link::BR_VLAN_FILTERING;
 use super::link_request::{HEADER, LinkRequest};
 use super::request::{byte, bytes, nested, number, text};
 use super::{Error, Link, RouteSocket};
 
 /// IFLA_BRIDGE_VLAN_INFO: `struct bridge_vlan_info`, flags and id of 16 bits each.
 const VLAN_INFO: u16 = 2;
-/// IFLA_BR_VLAN_FILTERING.
-const FILTERING: u16 = 7;
 /// BRIDGE_VLAN_INFO_PVID: untagged frames that come in are in this VLAN.
 const PVID: u16 = 1 << 1;
 /// BRIDGE_VLAN_INFO_UNTAGGED: frames of this VLAN leave untagged.
@@ -91,7 +90,7 @@ impl RouteSocket {
     /// # Errors
     /// EOPNOTSUPP: the kernel's bridges know no VLANs; see [`Link::vlans`]. ENODEV: it is gone.
     pub fn set_vlan_filtering(&mut self, bridge: &Link, on: bool) -> Result<(), Error> {
-        let data = nested(libc::IFLA_INFO_DATA, &[byte(FILTERING, u8::from(on))]);
+        let data = nested(libc::IFLA_INFO_DATA, &[byte(BR_VLAN_FILTERING, u8::from(on))]);
         let request = LinkRequest::about(bridge.index)
             .with(nested(libc::IFLA_LINKINFO, &[text(libc::IFLA_INFO_KIND, "bridge"), data]));
         let what = format_args!("switch VLAN filtering of {} {}", bridge.name, if on { "on" } else { "off" });

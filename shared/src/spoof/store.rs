@@ -6,6 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::Error;
 use super::record::{FORMAT, Record};
 use crate::index::make_folder;
@@ -135,7 +137,15 @@ pub fn read(host: &Host, network: &NetworkName, tag: &str) -> Result<Found, Erro
     }
 }
 
-/// Writes a record, whole or not at all. It need not outlive a crash: the next boot has no use for it.
+/// Writes a file as JSON, whole or not at all. Not to the disk: the next boot has no use for it.
+pub(super) fn write_whole(path: &Path, content: &impl Serialize) -> std::io::Result<()> {
+    let fresh = path.with_extension("new");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    file.write_all(&serde_json::to_vec(content)?)?;
+    fs::rename(&fresh, path)
+}
+
+/// Writes a record.
 ///
 /// # Errors
 /// It cannot be written.
@@ -143,13 +153,7 @@ pub fn write(host: &Host, record: &Record) -> Result<(), Error> {
     let folder = of_network(host, &record.network);
     make_folder(&folder).map_err(|error| failed("make", &error.path, error.source))?;
     let path = folder.join(format!("{}.json", record.tag()));
-    let fresh = path.with_extension("new");
-    let write = || {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-        file.write_all(&serde_json::to_vec(record)?)?;
-        fs::rename(&fresh, &path)
-    };
-    write().map_err(|error| failed("write", &path, error))
+    write_whole(&path, record).map_err(|error| failed("write", &path, error))
 }
 
 /// Removes a record, what was left half written of it, and with the last one the folders that it was in.

@@ -1,8 +1,6 @@
 //! The table `bridge osvc-cni`: whether it is as it was made, and what is in its sets.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +16,7 @@ use crate::netlink::netns::NetnsId;
 
 /// NFPROTO_BRIDGE (linux/netfilter.h).
 pub const BRIDGE: u8 = 7;
+
 /// The table as it was made last: `<state>/spoof/table.json`. Without it, or when it is torn, the table is made anew.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
@@ -82,14 +81,9 @@ impl Memory {
         }
         let fingerprint = kernel.table_fingerprint(BRIDGE, TABLE)?.unwrap_or_default();
         let memory = Self { boot: host.boot.clone(), home: home.clone(), fingerprint, targets, carried };
-        let (path, fresh) = (Self::path(host), super::store::folder(host).join("table.new"));
-        let write = || {
-            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-            file.write_all(&serde_json::to_vec(&memory)?)?;
-            fs::rename(&fresh, &path)
-        };
-        if let Err(error) = write() {
-            let _ = fs::remove_file(&fresh);
+        let path = Self::path(host);
+        if let Err(error) = super::store::write_whole(&path, &memory) {
+            let _ = fs::remove_file(path.with_extension("new"));
             tracing::warn!("cannot write {}: {error}; the next ADD makes the table anew", path.display());
         }
         Ok(())
