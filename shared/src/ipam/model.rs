@@ -54,8 +54,14 @@ impl Model {
             .filter(|(address, last)| **last == key && !self.is_taken(**address, container))
             .map(|(address, _)| *address)
             .collect();
-        world.said.of.remove(&format!("c{container}"));
-        match world.try_add(&format!("n{}/k{key}", key % 2), &format!("c{container}")) {
+        let id = format!("c{container}");
+        let said = world.said.of.remove(&id);
+        let added = world.try_add(&format!("n{}/k{key}", key % 2), &id);
+        // What was dead under this id is still dead, when nothing came of it.
+        if let (Err(_), Some(said)) = (&added, said) {
+            world.said.of.insert(id, said);
+        }
+        match added {
             Ok(addresses) => {
                 let address = addresses[0];
                 prop_assert!(!self.is_taken(address, container), "{address} is somebody's");
