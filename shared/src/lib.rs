@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub mod attachment;
+mod base64;
 pub mod error;
 pub mod firewall;
 pub mod host;
@@ -21,6 +22,7 @@ pub mod route;
 pub mod routed;
 pub mod spoof;
 pub mod teardown;
+pub mod torn;
 
 pub use attachment::{Attachment, ContainerId, InterfaceName, NetworkName};
 pub use error::{Code, Error};

@@ -14,6 +14,10 @@ use super::store::{Change, Store};
 use super::timestamp::format;
 use super::{Elsewhere, Error, Request};
 
+pub(super) use of_key::usable;
+
+mod of_key;
+
 /// One ADD's work on the locked store.
 pub struct Allocator<'a> {
     pub(super) search: Search<'a>,
@@ -44,19 +48,36 @@ impl<'a> Allocator<'a> {
         requested: &[Option<IpAddr>],
         claims: &Claims,
     ) -> Result<(Vec<IpAddr>, Vec<Change>), Error> {
-        let addresses = self.all(sets, requested)?;
-        self.claim(claims)?;
-        let Search { store, changes, .. } = self.search;
-        for (at, change) in changes.iter().enumerate() {
-            if let Err(error) = store.apply(change) {
-                // This one as well: it may have failed half way.
-                if let Err(second) = store.revert(&changes[..=at]) {
-                    tracing::error!("{second}: while undoing after: {error}");
+        let addresses = match self.plan(sets, requested, claims) {
+            Ok(addresses) => addresses,
+            Err(error) => {
+                match &error {
+                    Error::Taken { address, .. } => self.search.store.journal.refused(self.request, Some(*address)),
+                    Error::Full { .. } => self.search.store.journal.refused(self.request, None),
+                    _ => {}
                 }
                 return Err(error);
             }
-        }
+        };
+        let Search { store, changes, .. } = self.search;
+        store.apply_all(&changes)?;
+        store.journal.allocated();
         Ok((addresses, changes))
+    }
+
+    /// One address of each set, of which nothing is written: what [`allocate`](Self::allocate) would do.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
+    pub(super) fn plan(
+        &mut self,
+        sets: &[RangeSet],
+        requested: &[Option<IpAddr>],
+        claims: &Claims,
+    ) -> Result<Vec<IpAddr>, Error> {
+        let addresses = self.all(sets, requested)?;
+        self.claim(claims)?;
+        Ok(addresses)
     }
 
     fn all(&mut self, sets: &[RangeSet], requested: &[Option<IpAddr>]) -> Result<Vec<IpAddr>, Error> {
@@ -72,7 +93,7 @@ impl<'a> Allocator<'a> {
         Ok(addresses)
     }
 
-    fn one(&mut self, set: &RangeSet, requested: Option<IpAddr>) -> Result<IpAddr, Error> {
+    pub(super) fn one(&mut self, set: &RangeSet, requested: Option<IpAddr>) -> Result<IpAddr, Error> {
         if let Some(address) = requested {
             return self.requested(address);
         }
@@ -118,13 +139,13 @@ impl<'a> Allocator<'a> {
 
     /// Rule 2: what this attachment holds already.
     fn own(&mut self, set: &RangeSet) -> Result<Option<IpAddr>, Error> {
-        for address in self.search.store.by_attachment.get(&self.request.attachment.tag())? {
+        for address in self.search.store.of_attachment(&self.request.attachment.tag())? {
             let Some(record) = self.search.read(address)? else { continue };
             let same = record.is_held()
                 && record.is_of(&self.request.attachment)
                 && record.key == self.request.key
                 && usable(set, address, &record);
-            if same && self.search.neighbours.holder(address)?.is_none() {
+            if same && self.search.neighbours.holder(address)?.is_none() && !self.moves(set, address, &record)? {
                 self.not_elsewhere(address, &record)?;
                 let instance = record.instance;
                 self.grant(address, Some(record), instance, false);
@@ -149,36 +170,8 @@ impl<'a> Allocator<'a> {
         Ok(())
     }
 
-    /// Rule 3: a record of the key that nobody lives on; else the instance number of rule 4.
-    fn of_key(&mut self, set: &RangeSet) -> Result<(Option<IpAddr>, u32), Error> {
-        let mut records = Vec::new();
-        for address in self.search.store.by_key.get(&self.request.key.hash())? {
-            if let Some(record) = self.search.read(address)?
-                && record.key == self.request.key
-                && usable(set, address, &record)
-            {
-                records.push((address, record));
-            }
-        }
-        let attachment = &self.request.attachment;
-        crate::order::sort_by_key(&mut records, |(_, record)| {
-            (!record.is_of(attachment), record.ifname != attachment.ifname.as_str(), record.instance)
-        });
-        for (address, record) in &records {
-            let free = !record.is_held()
-                || record.is_of(&self.request.attachment)
-                || self.search.witness.judge(record) == Liveness::Dead;
-            if free && self.search.neighbours.holder(*address)?.is_none() {
-                self.grant(*address, Some(record.clone()), record.instance, false);
-                return Ok((Some(*address), 0));
-            }
-        }
-        let used: Vec<u32> = records.iter().map(|(_, record)| record.instance).collect();
-        Ok((None, (0..).find(|instance| !used.contains(instance)).unwrap_or(0)))
-    }
-
     /// Rule 5: the walk from the first candidate, then what was released, last what the dead hold.
-    fn draw(&mut self, set: &RangeSet, instance: u32) -> Result<IpAddr, Error> {
+    pub(super) fn draw(&mut self, set: &RangeSet, instance: u32) -> Result<IpAddr, Error> {
         let address = self.search.free(set, &self.request.key.digest(instance))?;
         let before = self.search.read(address)?;
         self.grant(address, before, instance, false);
@@ -211,7 +204,7 @@ impl<'a> Allocator<'a> {
 
     /// Releases what the attachment holds and `other` picks out.
     fn give_up(&mut self, other: impl Fn(IpAddr, &Record) -> bool) -> Result<(), Error> {
-        for address in self.search.store.by_attachment.get(&self.request.attachment.tag())? {
+        for address in self.search.store.of_attachment(&self.request.attachment.tag())? {
             if let Some(record) = self.search.read(address)?
                 && record.is_held()
                 && record.is_of(&self.request.attachment)
@@ -223,12 +216,4 @@ impl<'a> Allocator<'a> {
         }
         Ok(())
     }
-}
-
-/// A recorded address that its key may have again: in the range, and not taken out of use since, unless
-/// it was asked for by name.
-pub(super) fn usable(set: &RangeSet, address: IpAddr, record: &Record) -> bool {
-    set.0
-        .iter()
-        .any(|range| range.allocatable(address) || ((record.requested || record.pinned) && range.requestable(address)))
 }

@@ -13,7 +13,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 
 use super::Error;
-use super::range::number;
+use super::range::{address, number};
 
 const BYTES: usize = 8192;
 /// Addresses of one file.
@@ -23,12 +23,21 @@ pub const CHUNK: u128 = 1 << 16;
 pub struct Bitmap {
     folder: PathBuf,
     chunks: HashMap<(bool, u128), Vec<u8>>,
+    /// There is nothing but these.
+    whole: bool,
 }
 
 impl Bitmap {
     /// The bitmap that lies in a folder; nothing is read yet.
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder, chunks: HashMap::new() }
+        Self { folder, chunks: HashMap::new(), whole: false }
+    }
+
+    /// The bitmap of these addresses, of which no file is read. It is not for writing.
+    pub fn in_memory(addresses: impl Iterator<Item = IpAddr>) -> Self {
+        let mut bitmap = Self { folder: PathBuf::new(), chunks: HashMap::new(), whole: true };
+        bitmap.fill(addresses);
+        bitmap
     }
 
     fn path(&self, (v6, prefix): (bool, u128)) -> PathBuf {
@@ -40,10 +49,12 @@ impl Bitmap {
         if !self.chunks.contains_key(&key) {
             let path = self.path(key);
             let mut bits = Vec::with_capacity(BYTES);
-            match File::open(&path).and_then(|mut file| file.read_to_end(&mut bits)) {
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(Error::io("read", &path, error)),
+            if !self.whole {
+                match File::open(&path).and_then(|mut file| file.read_to_end(&mut bits)) {
+                    Ok(_) => {}
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    Err(error) => return Err(Error::io("read", &path, error)),
+                }
             }
             bits.resize(BYTES, 0);
             self.chunks.insert(key, bits);
@@ -106,15 +117,51 @@ impl Bitmap {
 }
 
 impl Bitmap {
-    /// Makes the files of many addresses at once.
-    pub fn write_all(&mut self, addresses: impl Iterator<Item = IpAddr>) -> Result<(), Error> {
-        self.chunks.clear();
+    /// All addresses that are marked, in no order. A file that is named otherwise is none of ours.
+    ///
+    /// # Errors
+    /// The folder or a file cannot be read.
+    pub fn marked(&self) -> Result<Vec<IpAddr>, Error> {
+        let fault = |error| Error::io("read", &self.folder, error);
+        let entries = match std::fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(fault)?,
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(fault)?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let key = match name.split_once('.') {
+                Some((high, low)) => high
+                    .parse()
+                    .ok()
+                    .zip(low.parse().ok())
+                    .map(|(h, l): (u8, u8)| (false, u128::from(h) << 8 | u128::from(l))),
+                None => u128::from_str_radix(name, 16).ok().map(|prefix| (true, prefix)),
+            };
+            let Some(key) = key.filter(|key| self.path(*key) == path) else { continue };
+            let bits = std::fs::read(&path).map_err(|error| Error::io("read", &path, error))?;
+            for (index, byte) in bits.iter().take(BYTES).enumerate() {
+                let of_byte = (0..8).filter(|bit| byte & 1 << bit != 0);
+                found.extend(of_byte.map(|bit| address(key.0, key.1 * CHUNK + index as u128 * 8 + bit)));
+            }
+        }
+        Ok(found)
+    }
+
+    fn fill(&mut self, addresses: impl Iterator<Item = IpAddr>) {
         for address in addresses {
             let number = number(address);
             let bits = self.chunks.entry((address.is_ipv6(), number / CHUNK)).or_insert_with(|| vec![0; BYTES]);
             let bit = (number % CHUNK) as usize;
             bits[bit / 8] |= 1 << (bit % 8);
         }
+    }
+
+    /// Makes the files of many addresses at once.
+    pub fn write_all(&mut self, addresses: impl Iterator<Item = IpAddr>) -> Result<(), Error> {
+        self.chunks.clear();
+        self.fill(addresses);
         for (key, bits) in &self.chunks {
             let path = self.path(*key);
             std::fs::write(&path, bits).map_err(|error| Error::io("write", &path, error))?;

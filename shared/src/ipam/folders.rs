@@ -45,6 +45,26 @@ pub fn remember(host: &Host, network: &NetworkName, folder: &Path) {
     }
 }
 
+/// The links of a network, and where they lead; none for what is no link.
+///
+/// # Errors
+/// They cannot be read.
+pub fn links_of(host: &Host, network: &NetworkName) -> Result<Vec<(PathBuf, Option<PathBuf>)>, Error> {
+    let links = links(host, network);
+    let failed = |error| Error::io("read", &links, error);
+    let entries = match fs::read_dir(&links) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(failed)?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(failed)?.path();
+        let target = fs::read_link(&path).ok();
+        found.push((path, target));
+    }
+    Ok(found)
+}
+
 /// The given folder, the default one and all remembered ones, each once.
 pub fn known(host: &Host, network: &NetworkName, configured: Option<&Path>) -> Result<Vec<PathBuf>, Error> {
     let mut found: Vec<PathBuf> = configured.map(Path::to_owned).into_iter().collect();

@@ -2,7 +2,8 @@
 //!
 //! Both keep one file per address, named by its text; host-local's says `<container id>\r\n<interface>` (of old, the
 //! id alone), OpenSVC's says the key. They are read, so that no address is given away under a running container when
-//! a conflist is switched to osvc-ipam. Only [`HostLocal::remove`] writes: a DEL that host-local no longer gets.
+//! a conflist is switched to osvc-ipam. Only [`HostLocal::remove`] writes, for a DEL that host-local no longer gets, and
+//! `osvc-net adopt`.
 
 use std::fmt;
 use std::io::{ErrorKind, Read};
@@ -15,48 +16,17 @@ use super::config::RESULTS;
 use super::store::file::{is_absence, open};
 use crate::NetworkName;
 
+pub mod cache;
+mod error;
 mod remove;
-mod results;
+pub(in crate::ipam) mod results;
+mod transfer;
+
+pub use error::HostLocalError;
+pub use transfer::Entry;
 
 /// More than any record of theirs.
 const LIMIT: u64 = 64 << 10;
-
-/// The records of others cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum HostLocalError {
-    /// A record or their folder cannot be read, so that nobody knows who has the address.
-    #[error("cannot read {}, where another plugin keeps its reservations: {source}", .path.display())]
-    Read {
-        /// The file or folder.
-        path: PathBuf,
-        /// The kernel's answer.
-        source: std::io::Error,
-    },
-    /// The age of this boot is unknown.
-    #[error("cannot read the time since boot from {}: {source}", .path.display())]
-    Boot {
-        /// /proc/uptime.
-        path: PathBuf,
-        /// The kernel's answer.
-        source: std::io::Error,
-    },
-    /// host-local's lock cannot be taken.
-    #[error("cannot lock {}, host-local's lock: {source}", .path.display())]
-    Lock {
-        /// The lock file.
-        path: PathBuf,
-        /// The kernel's answer; `WouldBlock` after the patience of [`crate::lock::PATIENCE`].
-        source: std::io::Error,
-    },
-    /// A record of a deleted container cannot be removed.
-    #[error("cannot remove {}, host-local's reservation of a deleted container: {source}", .path.display())]
-    Remove {
-        /// The file.
-        path: PathBuf,
-        /// The kernel's answer.
-        source: std::io::Error,
-    },
-}
 
 /// Somebody whose address was not given by us.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -205,7 +175,7 @@ impl HostLocal {
         }
     }
 
-    fn boot_time(&mut self) -> Result<SystemTime, HostLocalError> {
+    pub(in crate::ipam) fn boot_time(&mut self) -> Result<SystemTime, HostLocalError> {
         if let Some(boot) = self.boot {
             return Ok(boot);
         }

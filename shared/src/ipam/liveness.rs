@@ -1,6 +1,7 @@
 //! Whether the holder of a record still lives.
 
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::record::{HostEnd, NetnsRef, Record};
@@ -8,6 +9,10 @@ use super::timestamp;
 use crate::Host;
 use crate::netlink::netns::{self, NetnsId, Probe};
 use crate::netlink::{Error, RouteSocket};
+
+pub use census::Census;
+
+mod census;
 
 /// A record this young may belong to an ADD that has not made its host end yet.
 const YOUNG: Duration = Duration::from_secs(300);
@@ -105,36 +110,70 @@ impl Kernel {
 
     /// What is known of the holder that left these traces.
     pub fn judge_traces(&mut self, traces: &Traces<'_>) -> Liveness {
-        // First of all: cookies and inode numbers start anew with each boot.
-        if traces.boot != self.boot {
-            return Liveness::Dead;
+        conclude(self, traces)
+    }
+}
+
+/// What a holder leaves behind where it may still be seen.
+trait Eyes {
+    /// Kernel boot id.
+    fn boot(&self) -> &str;
+    /// The mount and pid namespace of whoever looks.
+    fn namespaces(&self) -> (u64, u64);
+    /// What is at the path of a network namespace.
+    fn probe(&mut self, path: &Path) -> Result<Probe, Error>;
+    /// Whether a host end is there; `None`: it cannot be told. `going`: its namespace has lost its path.
+    fn look(&mut self, end: &HostEnd, going: bool) -> Result<Option<bool>, Error>;
+}
+
+fn conclude(eyes: &mut dyn Eyes, traces: &Traces<'_>) -> Liveness {
+    // First of all: cookies and inode numbers start anew with each boot.
+    if traces.boot != eyes.boot() {
+        return Liveness::Dead;
+    }
+    let mut netns_gone = false;
+    if let Some(NetnsRef { path, id: Some(id), mntns, pidns }) = traces.netns
+        && (*mntns, *pidns) == eyes.namespaces()
+    {
+        match eyes.probe(path) {
+            Ok(Probe::Network(there)) if there.same(id) => return Liveness::Running,
+            Ok(Probe::Network(_) | Probe::NotANamespace | Probe::Gone) => netns_gone = true,
+            // One namespace that we may not look at must not keep everybody else from an address.
+            Err(error) => tracing::debug!("{}: {error}", path.display()),
         }
-        let mut netns_gone = false;
-        if let Some(NetnsRef { path, id: Some(id), mntns, pidns }) = traces.netns
-            && (*mntns, *pidns) == self.namespaces
-        {
-            match netns::probe(path) {
-                Ok(Probe::Network(there)) if there.same(id) => return Liveness::Running,
-                Ok(Probe::Network(_) | Probe::NotANamespace | Probe::Gone) => netns_gone = true,
-                // One namespace that we may not look at must not keep everybody else from an address.
-                Err(error) => tracing::debug!("{}: {error}", path.display()),
-            }
+    }
+    let host_end = match traces.host.map(|end| eyes.look(end, netns_gone)) {
+        None => None,
+        Some(Ok(there)) => there,
+        Some(Err(error)) => {
+            let end = traces.host.map(|end| end.ifname.as_str()).unwrap_or_default();
+            tracing::debug!("{end}: {error}");
+            return Liveness::Unknown;
         }
-        let host_end = match traces.host.map(|end| self.look(end, netns_gone)) {
-            None => None,
-            Some(Ok(there)) => there,
-            Some(Err(error)) => {
-                let end = traces.host.map(|end| end.ifname.as_str()).unwrap_or_default();
-                tracing::debug!("{end}: {error}");
-                return Liveness::Unknown;
-            }
-        };
-        match host_end {
-            Some(true) => Liveness::Attached,
-            _ if netns_gone => Liveness::Dead,
-            Some(false) if is_old(traces.since) => Liveness::Dead,
-            _ => Liveness::Unknown,
-        }
+    };
+    match host_end {
+        Some(true) => Liveness::Attached,
+        _ if netns_gone => Liveness::Dead,
+        Some(false) if is_old(traces.since) => Liveness::Dead,
+        _ => Liveness::Unknown,
+    }
+}
+
+impl Eyes for Kernel {
+    fn boot(&self) -> &str {
+        &self.boot
+    }
+
+    fn namespaces(&self) -> (u64, u64) {
+        self.namespaces
+    }
+
+    fn probe(&mut self, path: &Path) -> Result<Probe, Error> {
+        netns::probe(path)
+    }
+
+    fn look(&mut self, end: &HostEnd, going: bool) -> Result<Option<bool>, Error> {
+        self.look(end, going)
     }
 }
 

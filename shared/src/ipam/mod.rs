@@ -1,10 +1,14 @@
 //! Addresses that belong to workloads: keys, ranges, records, and the rules that join them.
 
+pub mod adopt;
 pub mod allocator;
 mod bitmap;
 pub mod claims;
 pub mod config;
+pub mod explain;
 pub mod folders;
+pub mod fsck;
+pub mod history;
 pub mod host_local;
 pub mod key;
 pub mod liveness;
@@ -13,12 +17,14 @@ mod model;
 mod neighbours;
 mod queue;
 pub mod range;
-pub(crate) mod rebuild;
+pub mod rebuild;
 pub mod record;
 pub mod requested;
+pub mod reserve;
 pub mod resolv_conf;
 mod scan;
 pub mod search;
+pub mod snapshot;
 mod status;
 pub mod store;
 pub mod sweep;
@@ -45,7 +51,7 @@ use record::{HostEnd, NetnsRef, Record};
 use store::{Change, Location};
 
 pub use status::{check, status};
-pub use sweep::{gc, list, release};
+pub use sweep::{garbage, gc, gc_watched, list, release};
 
 /// What can go wrong with addresses.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +89,9 @@ pub enum Error {
         /// Its format.
         v: u32,
     },
+    /// What lies where a record should be.
+    #[error(transparent)]
+    Torn(#[from] snapshot::Torn),
     /// Lost records cannot be recovered.
     #[error("cannot list the ports of network {network} to recover its lost address records: {source}")]
     Ports {
@@ -275,7 +284,7 @@ pub fn netns_of(host: &Host, config: &IpamConfig, attachment: &Attachment) -> Re
 /// The records of an attachment that are in a folder.
 fn held_by(store: &store::Store, attachment: &Attachment) -> Result<Vec<(IpAddr, Record)>, Error> {
     let mut found = Vec::new();
-    for address in store.by_attachment.get(&attachment.tag())? {
+    for address in store.of_attachment(&attachment.tag())? {
         if let Some(record) = store.read(address)?
             && record.is_held()
             && record.is_of(attachment)

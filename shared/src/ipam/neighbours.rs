@@ -9,6 +9,7 @@ use super::host_local::{ForeignHolder, HostLocal};
 use super::liveness::{Kernel, Liveness, Witness};
 use super::record::{Record, State};
 use super::search::Neighbours;
+use super::snapshot::Snapshot;
 use super::store::file;
 use super::{Error, Request, folders};
 use crate::Host;
@@ -38,6 +39,27 @@ impl IpamConfig {
             witness: Kernel::new(host).in_a_hurry(),
             caller,
         })
+    }
+
+    /// The addresses that host-local and OpenSVC's agent keep from this network, in order: what one of theirs holds that
+    /// lives, and none of ours holds or has reserved. `records`: ours, those of older folders among them.
+    ///
+    /// # Errors
+    /// Their records cannot be read.
+    pub fn others(&self, host: &Host, records: &Snapshot) -> Result<Vec<IpAddr>, Error> {
+        let mut others = self.neighbours(host, None)?;
+        let mut found = others.host_local.holders()?;
+        found.extend(others.opensvc.holders()?);
+        let mut found: Vec<IpAddr> = found.into_iter().map(|(address, _)| address).collect();
+        crate::order::sort(&mut found);
+        found.dedup();
+        let is_ours = |address: &IpAddr| {
+            let from = records.records.partition_point(|(at, _)| at < address);
+            let of = records.records.iter().skip(from).take_while(|(at, _)| at == address);
+            of.into_iter().any(|(_, record)| record.state != State::Released)
+        };
+        found.retain(|address| !is_ours(address));
+        Ok(found)
     }
 }
 

@@ -90,6 +90,17 @@ impl Queue {
         Ok(entries - head.front)
     }
 
+    /// All of them, stale ones included.
+    pub fn entries(&self) -> Result<Vec<Entry>, Error> {
+        // The file system may be mounted read-only.
+        let file = match File::open(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            file => file.map_err(self.error("open"))?,
+        };
+        let (head, entries) = self.head(&file)?;
+        self.read(&file, head.front, entries)
+    }
+
     /// Adds an entry at the back. The file stays below twice the number of different addresses.
     pub fn push(&self, entry: Entry) -> Result<(), Error> {
         let Some(file) = self.open(true)? else { return Ok(()) };

@@ -1,23 +1,25 @@
 //! Making the derived files again from the records, and lost records again from the ports of the bridge.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io::ErrorKind;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
-use super::Error;
 use super::key::{Key, KeySource};
 use super::queue::Entry;
 use super::record::{FORMAT, HostEnd, Record, State};
 use super::store::{Change, Class, Holders, Store};
 use super::timestamp::{format, micros};
+use super::{Error, folders, fsck};
+use crate::Host;
 use crate::index::make_folder;
 use crate::netlink::{GROUP, Link, RouteSocket, netns};
 
 impl Store {
-    /// Makes all derived files again. `lost`: there were none, so the records may be lost as well, and those
+    /// Makes all derived files again. `lost`: there were none on this host, so the records may be lost as well, and those
     /// of attachments whose host end is still there are made again first.
-    pub(super) fn rebuild(&mut self, lost: bool) -> Result<(), Error> {
+    pub(super) fn rebuild(&mut self, lost: Option<&Host>) -> Result<(), Error> {
         // Only if somebody has claims; killed below, they are counted when they ask.
         let mut holders = self.namespaces.is_there().then(Holders::default);
         if holders.is_some() {
@@ -65,31 +67,16 @@ impl Store {
         if let Some(holders) = &holders {
             self.namespaces.write(holders);
         }
-        if lost { self.recover_ports() } else { Ok(()) }
+        lost.map_or(Ok(()), |host| self.recover_ports(host))
     }
 
     /// `rm -rf /var/lib/cni` is common advice: what the host ends of living attachments say of their addresses
     /// becomes records again, or a running container's address would be given to another.
-    fn recover_ports(&mut self) -> Result<(), Error> {
-        let ports = RouteSocket::open()
-            .and_then(|mut socket| socket.links())
-            .map_err(|source| Error::Ports { network: self.network.clone(), source })?;
-        let host = netns::host_id().map_err(|source| Error::Ports { network: self.network.clone(), source })?;
-        let now = format(std::time::SystemTime::now());
-        let mut recovered = 0;
-        for port in ports.into_iter().filter(|port| port.group == GROUP) {
-            let Some(alias) = port.alias.as_deref().and_then(|alias| Alias::parse(alias, self.network.as_str())) else {
-                continue;
-            };
-            for address in &alias.addresses {
-                match self.read(*address) {
-                    Ok(Some(_)) | Err(Error::NewerFormat { .. }) => continue,
-                    record => record?,
-                };
-                let record = alias.record(&port, &self.boot(), &host, &now);
-                self.apply(&Change { address: *address, before: None, after: Some(record) })?;
-                recovered += 1;
-            }
+    fn recover_ports(&mut self, host: &Host) -> Result<(), Error> {
+        let found = self.recoverable(host)?;
+        let recovered = found.len();
+        for (address, record) in found {
+            self.apply(&Change { address, before: None, after: Some(record) })?;
         }
         if recovered > 0 {
             tracing::warn!(
@@ -99,11 +86,46 @@ impl Store {
         }
         Ok(())
     }
+
+    /// What the host ends of living attachments say, and no record. What another folder of the network (`dataDir` was
+    /// changed) says of the same attachment is not lost.
+    pub(super) fn recoverable(&self, host: &Host) -> Result<BTreeMap<IpAddr, Record>, Error> {
+        let mut folders = folders::known(host, &self.network, None)?;
+        folders.retain(|folder| *folder != self.folder);
+        let is_elsewhere = |address: &IpAddr, tag: &str| {
+            let record = |folder: &PathBuf| fsck::record(&folder.join(address.to_string())).ok().flatten();
+            let is_same = |record: &Record| record.is_held() && record.tag(self.network.as_str()) == tag;
+            folders.iter().filter_map(record).any(|record| is_same(&record))
+        };
+        let ports = RouteSocket::open()
+            .and_then(|mut socket| socket.links())
+            .map_err(|source| Error::Ports { network: self.network.clone(), source })?;
+        let home = netns::host_id().map_err(|source| Error::Ports { network: self.network.clone(), source })?;
+        let now = format(std::time::SystemTime::now());
+        let mut found: BTreeMap<IpAddr, Record> = BTreeMap::new();
+        for port in ports.into_iter().filter(|port| port.group == GROUP) {
+            let Some(alias) = port.alias.as_deref().and_then(|alias| Alias::parse(alias, self.network.as_str())) else {
+                continue;
+            };
+            for address in &alias.addresses {
+                match self.read(*address) {
+                    Ok(Some(_)) | Err(Error::NewerFormat { .. }) => continue,
+                    record => record?,
+                };
+                let record = alias.record(&port, &self.boot(), &home, &now);
+                if !is_elsewhere(address, &record.tag(self.network.as_str())) {
+                    found.entry(*address).or_insert(record);
+                }
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// What the ifalias of a host end says: `osvc:<network>:<address>,… <interface> <container> <source> <key>`.
-pub(crate) struct Alias<'a> {
-    addresses: Vec<IpAddr>,
+pub struct Alias<'a> {
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
     /// The interface in the container.
     pub ifname: &'a str,
     /// The container id, or the beginning of a very long one.
@@ -127,7 +149,7 @@ impl<'a> Alias<'a> {
         Some(Self { addresses, ifname, container, key })
     }
 
-    fn record(&self, port: &Link, boot: &str, host: &netns::NetnsId, now: &str) -> Record {
+    pub(super) fn record(&self, port: &Link, boot: &str, host: &netns::NetnsId, now: &str) -> Record {
         Record {
             v: FORMAT,
             key: self.key.clone(),

@@ -26,16 +26,37 @@ pub enum State {
 
 /// The container's network namespace as it was at ADD.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Flat")]
 pub struct NetnsRef {
     /// CNI_NETNS.
     pub path: PathBuf,
     /// Which namespace that was; absent if the path was none, and then nothing is concluded from it.
-    #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub id: Option<NetnsId>,
     /// The mount namespace (inode) in which the path was seen: only there it means the same.
     pub mntns: u64,
     /// The pid namespace (inode), for paths such as /proc/7/ns/net.
     pub pidns: u64,
+}
+
+/// How a [`NetnsRef`] is read: what is flattened by serde itself is copied into a tree first, which takes time with tens of
+/// thousands of records.
+#[derive(Deserialize)]
+struct Flat {
+    path: PathBuf,
+    cookie: Option<u64>,
+    dev: Option<u64>,
+    ino: Option<u64>,
+    ctime: Option<i64>,
+    mntns: u64,
+    pidns: u64,
+}
+
+impl From<Flat> for NetnsRef {
+    fn from(Flat { path, cookie, dev, ino, ctime, mntns, pidns }: Flat) -> Self {
+        let id = dev.zip(ino).map(|(dev, ino)| NetnsId { cookie, dev, ino, ctime });
+        Self { path, id, mntns, pidns }
+    }
 }
 
 impl NetnsRef {
@@ -135,5 +156,27 @@ impl Record {
     /// The holder for people: key, container and since when.
     pub fn holder(&self) -> String {
         format!("{:?} (container {}, interface {}) since {}", self.key.text, self.container, self.ifname, self.since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json, to_value};
+
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_read_as_it_was_written() {
+        for text in [
+            json!({"path": "/run/netns/a", "cookie": 7, "dev": 4, "ino": 9, "mntns": 1, "pidns": 2}),
+            json!({"path": "/run/netns/a", "dev": 4, "ino": 9, "ctime": -5, "mntns": 1, "pidns": 2}),
+            json!({"path": "/run/netns/a", "mntns": 1, "pidns": 2}),
+        ] {
+            let read: NetnsRef = from_value(text.clone()).unwrap();
+            assert_eq!(to_value(&read).unwrap(), text);
+            assert_eq!(read.id.is_some(), text["dev"].is_number());
+        }
+        let half: NetnsRef = from_value(json!({"path": "/a", "cookie": 7, "mntns": 1, "pidns": 2})).unwrap();
+        assert_eq!(half.id, None, "nothing is concluded from half of it");
     }
 }

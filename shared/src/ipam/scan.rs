@@ -112,6 +112,7 @@ impl Search<'_> {
             Some((_, address)) => Ok(address),
             None => {
                 if seen > NEAR
+                    && !self.store.is_looked_at()
                     && let Ok(text) = serde_json::to_vec(&exhausted)
                 {
                     // Only saves the next ones the same work.

@@ -105,7 +105,7 @@ impl Search<'_> {
 
     fn released(&mut self, set: &RangeSet, class: Class) -> Result<Option<IpAddr>, Error> {
         let v6 = set.0.first().is_some_and(|range| range.subnet.addr().is_ipv6());
-        let found = self.store.queue(class, v6).first(|Entry { address, since }| {
+        let found = self.store.first_released(class, v6, &mut |Entry { address, since }| {
             // As it is now: an entry that is stale only after changes that are not made must not go.
             let fits = self.store.read(address)?.is_some_and(|record| {
                 record.state == State::Released && micros(&record.since) == since && Class::of(&record) == class

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use super::liveness::{Kernel, Liveness, Witness};
 use super::queue::{Entry, Verdict};
 use super::record::{Record, State};
+use super::snapshot::{self, Snapshot};
 use super::store::{Change, Class, Location, Store};
 use super::timestamp::{format, micros};
 use super::{Error, folders, held_by};
@@ -41,7 +42,7 @@ pub fn release(
 }
 
 /// Marks one address as released.
-fn set_free(store: &mut Store, address: IpAddr, record: Record) -> Result<IpAddr, Error> {
+pub(super) fn set_free(store: &mut Store, address: IpAddr, record: Record) -> Result<IpAddr, Error> {
     let released = record.released(&format(SystemTime::now()));
     let mut change = Change { address, before: Some(record), after: Some(released) };
     if let Err(error) = store.apply(&change) {
@@ -86,7 +87,7 @@ fn evict(store: &mut Store) -> Result<(), Error> {
 
 /// Releases what is not `valid` (container id and interface), in this network only. Without a list, only what is provably dead.
 /// What is unlisted but provably alive belongs to another runtime: it is kept, and logged.
-/// Returns what was freed, or with `dry_run` what would be.
+/// Returns what was freed.
 ///
 /// # Errors
 /// A store cannot be locked, read or written.
@@ -95,7 +96,20 @@ pub fn gc(
     network: &NetworkName,
     configured: Option<&Path>,
     valid: Option<&[(String, String)]>,
-    dry_run: bool,
+) -> Result<Vec<(IpAddr, Record)>, Error> {
+    gc_watched(host, network, configured, valid, &|_| {})
+}
+
+/// As [`gc`]; `progress` is told how many more records were looked at. A store is locked meanwhile: it must not wait.
+///
+/// # Errors
+/// As [`gc`].
+pub fn gc_watched(
+    host: &Host,
+    network: &NetworkName,
+    configured: Option<&Path>,
+    valid: Option<&[(String, String)]>,
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<(IpAddr, Record)>, Error> {
     let valid: Option<HashSet<String>> =
         valid.map(|list| list.iter().map(|(container, ifname)| tag(network.as_str(), container, ifname)).collect());
@@ -105,13 +119,12 @@ pub fn gc(
         location.existing(|store| {
             let mut witness = Kernel::new(host);
             for address in store.addresses()? {
+                progress(1);
                 let Some(record) = readable(store, address)?.filter(Record::is_held) else { continue };
                 if stays(&record, network, valid.as_ref(), &mut witness) {
                     continue;
                 }
-                if !dry_run {
-                    set_free(store, address, record.clone())?;
-                }
+                set_free(store, address, record.clone())?;
                 freed.push((address, record));
             }
             Ok(())
@@ -119,6 +132,23 @@ pub fn gc(
     }
     crate::order::sort_by_key(&mut freed, |(address, _)| *address);
     Ok(freed)
+}
+
+/// What a [`gc`] without a list would free, of the records as they are: nothing is locked or changed. `progress`: as in
+/// [`gc_watched`].
+///
+/// # Errors
+/// A folder cannot be read.
+pub fn garbage(
+    host: &Host,
+    network: &NetworkName,
+    configured: Option<&Path>,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Snapshot, Error> {
+    let mut snapshot = snapshot::watched(host, network, configured, progress)?;
+    let mut witness = Kernel::new(host);
+    snapshot.records.retain(|(_, record)| record.is_held() && !stays(record, network, None, &mut witness));
+    Ok(snapshot)
 }
 
 /// The record of an address; one of a later version is reported and passed over.

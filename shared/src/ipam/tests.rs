@@ -359,7 +359,7 @@ fn a_newer_record_stops_nobody_else_and_is_given_to_nobody() {
     assert!(matches!(error, Error::Full { held: 5, .. }), "{error}");
     let listed = super::list(&world.host, &world.network, None).unwrap();
     assert_eq!(listed.len(), 4, "the others are listed");
-    super::gc(&world.host, &world.network, None, Some(&[]), false).unwrap();
+    super::gc(&world.host, &world.network, None, Some(&[])).unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), text, "and it is left as it was");
 }
 
@@ -406,4 +406,37 @@ fn undo_brings_back_what_was_there_byte_for_byte() {
         assert_eq!(unordered(world.tree()), unordered(before.clone()));
     }
     assert_eq!(world.add("web", "c3"), world.held("c3")[0]);
+}
+
+/// Counts how often it is asked.
+struct Counting(u32);
+
+impl super::liveness::Witness for Counting {
+    fn judge(&mut self, _: &super::record::Record) -> Liveness {
+        self.0 += 1;
+        Liveness::Running
+    }
+}
+
+#[test]
+fn whoever_asks_again_is_not_judged_unless_something_is_reserved_for_its_key() {
+    let mut world = World::new(&["10.0.0.0/24"]);
+    let address = world.add("web", "c1");
+    let request = world.request("web", "c1");
+    let mut witness = Counting(0);
+    let again = |world: &mut World, witness: &mut Counting| {
+        let (path, next, sets) = (world.path(), &mut world.next, &world.sets);
+        let location = super::store::Location { host: &world.host, network: &world.network, folder: &path };
+        let claims = super::claims::Claims::default();
+        let allocate = |store: &mut super::store::Store| {
+            super::allocator::Allocator::new(store, witness, next, &request).allocate(sets, &[None], &claims)
+        };
+        location.created(allocate).unwrap().0
+    };
+    assert_eq!((again(&mut world, &mut witness), witness.0), (vec![address], 0), "a judgement may take half a second");
+    let mut reserved = world.record(address).unwrap();
+    reserved.state = State::Reserved;
+    let change = super::store::Change { address: ip("10.0.0.77"), before: None, after: Some(reserved) };
+    world.store(|store| store.apply(&change)).unwrap();
+    assert_eq!((again(&mut world, &mut witness), witness.0), (vec![address], 1));
 }

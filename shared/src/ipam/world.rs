@@ -160,7 +160,9 @@ impl World {
                     found.push((name, std::fs::read_link(&path).unwrap().display().to_string().into_bytes()));
                 } else if path.is_dir() {
                     folders.push(path);
-                } else if !["index", "lock", "exhausted"].contains(&name.as_str()) && !name.starts_with("queue") {
+                } else if !["index", "lock", "exhausted", "history"].contains(&name.as_str())
+                    && !name.starts_with("queue")
+                {
                     found.push((name, std::fs::read(&path).unwrap()));
                 }
             }

@@ -2,6 +2,7 @@
 //!
 //! What is done for each verb is below, for any [`Network`]: osvc-routed does the same for its own.
 
+use crate::ipam::config::IpamConfig;
 use crate::network::Wanted;
 use crate::protocol::{Call, CniResult, Plugin};
 use crate::{Attachment, Error};
@@ -52,4 +53,12 @@ impl Plugin for Bridge {
 /// The configuration cannot be used.
 pub fn wanted(call: &Call) -> Result<Option<Wanted>, Error> {
     Ok(Network::of_bridge(call)?.wanted())
+}
+
+/// How the network of a call gives addresses; `None` if it gives none, or lets another plugin do it.
+///
+/// # Errors
+/// The configuration cannot be used.
+pub fn addresses(call: &Call) -> Result<Option<IpamConfig>, Error> {
+    Ok(Network::of_bridge(call)?.addresses())
 }

@@ -104,9 +104,17 @@ pub fn release(call: &Call, attachment: &Attachment) -> Result<Vec<IpAddr>, Erro
     let folders = Folders::of_call(call);
     let mut freed = ipam::release(&call.host, &call.network, Some(&folders.ours), attachment)?;
     let host_local = HostLocal::new(&folders.host_local, &call.network);
-    // Of what was ours, only the same addresses: to look for others takes the longer the more host-local has leaked.
+    // Of what was ours, host-local has something only if `osvc-net adopt` was killed between the two.
     let among = Some(&freed[..]).filter(|freed| !freed.is_empty());
     let removed = host_local.remove(&attachment.container, &attachment.ifname, among).map_err(ipam::Error::from)?;
+    // While we looked, `osvc-net adopt` may have taken it over: it was in neither place when we came there.
+    if freed.is_empty()
+        && removed.is_empty()
+        && folders.host_local.is_dir()
+        && ipam::adopt::may_hold(&call.host, &call.network, &folders.ours, attachment)?
+    {
+        return Ok(ipam::release(&call.host, &call.network, Some(&folders.ours), attachment)?);
+    }
     freed.extend(removed.iter().filter(|address| !freed.contains(address)).copied().collect::<Vec<_>>());
     Ok(freed)
 }
@@ -138,7 +146,7 @@ pub fn gc(call: &Call) -> Result<Vec<IpAddr>, Error> {
         ValidAttachments::Absent => None,
         ValidAttachments::Listed(list) => Some(list),
     };
-    let freed = ipam::gc(&call.host, &call.network, Some(&folders.ours), valid.as_deref(), false)?;
+    let freed = ipam::gc(&call.host, &call.network, Some(&folders.ours), valid.as_deref())?;
     for (address, record) in &freed {
         tracing::info!("network {}: {address} of {} freed", call.network, record.holder());
     }

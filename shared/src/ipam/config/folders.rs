@@ -50,6 +50,11 @@ impl Folders {
         Self::new(data.as_deref(), host_local, opensvc, &call.network, &call.host)
     }
 
+    /// The folders of a network whose configuration says nothing of them.
+    pub fn usual(network: &NetworkName, host: &Host) -> Self {
+        Self::new(None, None, None, network, host)
+    }
+
     /// The folders of a configuration.
     pub(super) fn checked(ipam: &low::Ipam, network: &NetworkName, host: &Host) -> Result<Self, ConfigError> {
         // Two runtimes, or one started from two folders, would not see each other's records.

@@ -1,22 +1,18 @@
 //! DEL in host-local's place, for a container that was added before the conflist was switched to us.
 
-use std::fs::OpenOptions;
-use std::io::ErrorKind;
 use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt;
-use std::time::{Duration, Instant};
-
-use fd_lock::RwLock;
+use std::time::Duration;
 
 use super::super::store::file::is_absence;
 use super::{HostLocal, HostLocalError, read, split};
-use crate::lock::PATIENCE;
+use crate::lock::{self, LockError};
 use crate::{ContainerId, InterfaceName};
 
 impl HostLocal {
     /// Removes the records of an attachment, as host-local's own DEL does: those of its container id and interface
     /// or, if there are none, those of the id alone, which is how host-local wrote them before it knew interfaces.
-    /// `among`: only of these addresses. Returns the addresses.
+    /// `among`: only if one of these addresses is recorded for it; to look for all takes the longer the more host-local
+    /// has leaked. Returns the addresses.
     ///
     /// Nothing is locked, let alone made, when there is nothing to remove.
     ///
@@ -32,8 +28,9 @@ impl HostLocal {
             return Ok(Vec::new());
         }
         self.locked(|| {
-            // Somebody else may have had the lock, and removed or made records, since.
-            let addresses = self.found(container, ifname, among)?;
+            // Somebody else may have had the lock, and removed or made records, since; and there may be more than those
+            // that were known of: a killed `osvc-net adopt` leaves an attachment in both stores, here with all of it.
+            let addresses = self.found(container, ifname, None)?;
             for address in &addresses {
                 let path = self.folder.join(address.to_string());
                 match std::fs::remove_file(&path) {
@@ -75,21 +72,34 @@ impl HostLocal {
 
     /// Under host-local's own flock(2). Nothing is written to its lock file: host-local compares the contents of all
     /// files with the container id, and would remove it.
-    fn locked<T>(&self, act: impl FnOnce() -> Result<T, HostLocalError>) -> Result<T, HostLocalError> {
-        let path = self.folder.join("lock");
-        let fault = |source| HostLocalError::Lock { path: path.clone(), source };
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o640).open(&path);
-        let mut lock = RwLock::new(file.map_err(fault)?);
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match lock.try_write() {
-                Ok(_guard) => return act(),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < deadline => {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                Err(error) => return Err(fault(error)),
+    ///
+    /// # Errors
+    /// The lock file cannot be made, or is held for longer than [`lock::PATIENCE`]; what `act` reports.
+    pub(in crate::ipam) fn locked<T, E: From<HostLocalError>>(
+        &self,
+        act: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.locked_within(lock::PATIENCE, act)
+    }
+
+    pub(super) fn locked_within<T, E: From<HostLocalError>>(
+        &self,
+        patience: Duration,
+        act: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        enum Failure<E> {
+            Lock(LockError),
+            Act(E),
+        }
+        impl<E> From<LockError> for Failure<E> {
+            fn from(error: LockError) -> Self {
+                Self::Lock(error)
             }
         }
+        let done = lock::exclusively_within(patience, &self.folder.join("lock"), || act().map_err(Failure::Act));
+        done.map_err(|failure| match failure {
+            Failure::Lock(error) => HostLocalError::Lock(error).into(),
+            Failure::Act(error) => error,
+        })
     }
 }

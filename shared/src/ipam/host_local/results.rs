@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
+use super::super::adopt::host_end;
 use super::super::store::file::{is_absence, open};
 use super::HostLocalError;
 use crate::NetworkName;
@@ -18,7 +20,7 @@ const LIMIT: u64 = 8 << 20;
 /// What a cached result tells of its container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cached {
-    /// Its network namespace is gone.
+    /// Its network namespace is gone, as far as can be seen from here.
     Gone,
     /// Its network namespace is there, and was there before the record.
     Same,
@@ -46,7 +48,15 @@ struct CachedResult {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Interface {
+    name: Option<String>,
     sandbox: Option<PathBuf>,
+}
+
+impl Interface {
+    /// In a container's namespace.
+    fn is_inside(&self) -> bool {
+        self.sandbox.as_ref().is_some_and(|path| path.is_absolute())
+    }
 }
 
 /// What the cached result of an attachment tells.
@@ -62,7 +72,7 @@ pub(super) fn liveness(
         return Ok(Cached::Unknown);
     }
     let path = results.join(format!("{network}-{container}-{ifname}"));
-    let Some(entry) = read(&path)? else { return Ok(Cached::Unknown) };
+    let Some(entry) = read::<Entry>(&path)? else { return Ok(Cached::Unknown) };
     // `a-b` and `c` make the same file name as `a` and `b-c`.
     let said = |said: &Option<String>, expected: &str| said.as_deref().is_none_or(|said| said == expected);
     if !said(&entry.container_id, container)
@@ -71,28 +81,35 @@ pub(super) fn liveness(
     {
         return Ok(Cached::Unknown);
     }
-    let sandboxes = entry.result.and_then(|result| result.interfaces).unwrap_or_default();
-    let sandbox = sandboxes.into_iter().filter_map(|interface| interface.sandbox).find(|path| path.is_absolute());
+    let interfaces = entry.result.and_then(|result| result.interfaces).unwrap_or_default();
+    let (inside, outside): (Vec<_>, Vec<_>) = interfaces.into_iter().partition(Interface::is_inside);
+    let sandbox = inside.into_iter().find_map(|interface| interface.sandbox);
     let Some(netns) = entry.netns.filter(|path| path.is_absolute()).or(sandbox) else {
         return Ok(Cached::Unknown);
     };
+    // The end of its pair on the host is seen from every mount namespace, the path perhaps not from this one.
+    let has_pair = || {
+        let mut names = outside.iter().filter_map(|interface| interface.name.as_deref());
+        names.find(|name| name.starts_with("veth")).is_some_and(|name| !matches!(host_end(name), Ok(None)))
+    };
     match netns::probe(&netns) {
-        Ok(Probe::Gone | Probe::NotANamespace) => Ok(Cached::Gone),
         Ok(Probe::Network(_)) if is_older(&netns, recorded) => Ok(Cached::Same),
-        Ok(Probe::Network(_)) | Err(_) => Ok(Cached::Unknown),
+        Ok(Probe::Gone) if !has_pair() => Ok(Cached::Gone),
+        // A plain file is also what another mount namespace sees of a namespace.
+        Ok(_) | Err(_) => Ok(Cached::Unknown),
     }
 }
 
 /// True if the namespace was mounted there before the record was written. Not known of links in /proc, whose files
 /// the kernel makes anew, and whose process ids it uses again.
-fn is_older(netns: &Path, recorded: SystemTime) -> bool {
+pub(in crate::ipam) fn is_older(netns: &Path, recorded: SystemTime) -> bool {
     let recorded = recorded.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     !netns.starts_with("/proc")
         && std::fs::metadata(netns).is_ok_and(|meta| u64::try_from(meta.ctime()).is_ok_and(|made| made <= recorded))
 }
 
 /// The entry, if there is one that can be understood: libcni writes in place, so that it may be torn.
-fn read(path: &Path) -> Result<Option<Entry>, HostLocalError> {
+pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, HostLocalError> {
     let fault = |source| HostLocalError::Read { path: path.to_owned(), source };
     let file = match open(path) {
         // A name of more than 255 bytes cannot have been written either.

@@ -21,6 +21,8 @@ use sha2::{Digest, Sha256};
 use crate::attachment::hex;
 use crate::ipam::record::Record;
 
+mod faults;
+
 /// What is known of a namespace.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Count {
@@ -45,6 +47,8 @@ pub(in crate::ipam) struct Namespaces {
     folder: PathBuf,
     /// Whether all are counted; `None`: nobody looked yet.
     all: Cell<Option<bool>>,
+    /// Nothing is written.
+    frozen: bool,
     /// What is wrong could not be taken away.
     stuck: Cell<bool>,
     /// Valid while all are counted. Without a count: not this one.
@@ -71,7 +75,17 @@ pub(super) fn holder(record: Option<&Record>) -> Option<&str> {
 
 impl Namespaces {
     pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder, all: Cell::new(None), stuck: Cell::new(false), known: HashMap::new() }
+        Self { folder, all: Cell::new(None), frozen: false, stuck: Cell::new(false), known: HashMap::new() }
+    }
+
+    /// From now on nothing is written: who only looks.
+    pub(super) fn freeze(&mut self) {
+        self.frozen = true;
+    }
+
+    /// Nothing of what is there is believed.
+    pub(super) fn distrust(&self) {
+        self.all.set(Some(false));
     }
 
     pub(super) fn of(&self, namespace: &str) -> PathBuf {
@@ -101,7 +115,10 @@ impl Namespaces {
 
     /// All has to be counted anew. The mark goes first: without it nothing else is believed.
     pub fn clear(&self) {
-        self.all.set(Some(false));
+        self.distrust();
+        if self.frozen {
+            return;
+        }
         let _ = fs::remove_file(self.mark());
         match fs::remove_dir_all(&self.folder).or_else(|_| fs::remove_file(&self.folder)) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -114,6 +131,9 @@ impl Namespaces {
 
     /// Makes all of it.
     pub fn write(&mut self, holders: &Holders) {
+        if self.frozen {
+            return;
+        }
         self.clear();
         self.known.clear();
         let make = || {
@@ -162,6 +182,9 @@ impl Namespaces {
     /// Takes the number of a namespace, before one of its records changes.
     pub(super) fn take(&mut self, namespace: &str) {
         self.look(namespace);
+        if self.frozen {
+            return;
+        }
         let folder = self.of(namespace);
         let Some((_, place)) = self.known.get_mut(namespace).filter(|_| self.all.get() == Some(true)) else { return };
         let taken = match place {

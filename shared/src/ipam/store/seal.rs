@@ -16,7 +16,38 @@ pub(super) fn read(folder: &Path) -> Option<String> {
     fs::read(folder.join("index")).ok().map(|text| String::from_utf8_lossy(&text).trim_end().to_owned())
 }
 
+/// What `index` tells of the derived files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::ipam) enum Seal {
+    /// They are as the last writer left them.
+    Fits,
+    /// Somebody else changed a folder, or a writer was killed: the next one makes them again.
+    Broken,
+    /// It is not there: the same, and the records themselves may be lost.
+    Missing,
+    /// Of another boot or version: the same, and as it should be.
+    Elsewhere,
+}
+
 impl Store {
+    /// What `index` tells.
+    pub(in crate::ipam) fn look_at_seal(&self) -> Seal {
+        let Some(sealed) = &self.sealed else { return Seal::Missing };
+        let mut words = sealed.split(' ');
+        match (words.next(), words.next()) {
+            _ if self.is_sealed() => Seal::Fits,
+            (Some(derived), Some(boot)) if derived == DERIVED.to_string() && boot == self.boot => Seal::Broken,
+            (Some(derived), Some(_)) if derived.parse::<u32>().is_ok() => Seal::Elsewhere,
+            _ => Seal::Broken,
+        }
+    }
+
+    /// Whatever happens from now on, the derived files are not believed until they were made again.
+    pub(in crate::ipam) fn break_seal(&mut self) {
+        let _ = fs::remove_file(self.folder.join("index"));
+        self.sealed = None;
+    }
+
     /// True if nobody else changed the folders since, and no writer was killed in the middle.
     pub(super) fn is_sealed(&self) -> bool {
         self.sealed.as_ref().is_some_and(|sealed| *sealed == self.line())

@@ -4,11 +4,12 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 
+use crate::base64;
+
 /// Bytes of a key.
 pub const LENGTH: usize = 32;
 /// Characters of a key as text: the last one is `=`.
 const TEXT: usize = 44;
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// A private key. It shows itself to nobody but the one who asks for it by name.
 #[derive(Clone, PartialEq, Eq)]
@@ -46,34 +47,13 @@ impl fmt::Debug for PrivateKey {
 
 /// A key as text, of 44 characters.
 pub fn to_text(key: &[u8; LENGTH]) -> String {
-    let mut text = String::with_capacity(TEXT);
-    for group in key.chunks(3) {
-        let bytes = [group[0], group.get(1).copied().unwrap_or(0), group.get(2).copied().unwrap_or(0)];
-        let bits = u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
-        for at in 0..4 {
-            let letter = ALPHABET[(bits >> (18 - 6 * at)) as usize & 63];
-            text.push(if at > group.len() { '=' } else { char::from(letter) });
-        }
-    }
-    text
+    base64::encode(key)
 }
 
 /// The key that a text is; none if it is no key: of another length, other characters, bits beyond the last byte.
 pub fn from_text(text: &str) -> Option<[u8; LENGTH]> {
-    let letters = text.strip_suffix('=').filter(|letters| letters.len() == TEXT - 1)?;
-    let mut key = Vec::with_capacity(LENGTH + 1);
-    let (mut bits, mut held) = (0_u32, 0);
-    for letter in letters.bytes() {
-        let value = ALPHABET.iter().position(|&known| known == letter)?;
-        bits = bits << 6 | value as u32;
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            key.push((bits >> held) as u8);
-            bits &= (1 << held) - 1;
-        }
-    }
-    if bits == 0 { key.try_into().ok() } else { None }
+    let letters = text.strip_suffix('=').filter(|letters| letters.len() == TEXT - 1 && !letters.ends_with('='))?;
+    base64::decode(letters)?.try_into().ok()
 }
 
 #[cfg(test)]

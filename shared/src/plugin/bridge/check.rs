@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use super::super::ipam;
+use super::del::listed_host_end;
 use super::{Network, Source};
 use crate::netlink::RouteSocket;
 use crate::netlink::netns::Netns;
@@ -17,7 +18,8 @@ use crate::{Attachment, Error, firewall, spoof};
 /// Verifies an attachment.
 pub(in crate::plugin) fn check(call: &Call, attachment: &Attachment, network: &Network) -> Result<(), Error> {
     let previous = call.config.prev_result()?.ok_or(protocol::Error::PrevResultMissing)?;
-    let listed = listed(&previous, attachment, network.config.up);
+    let mut listed = listed(&previous, attachment, network.config.up);
+    listed.host_end = listed_host_end(call).map(|(name, _)| name);
     match &network.source {
         Source::Nobody => {}
         Source::Ours(config) => {
@@ -54,5 +56,6 @@ fn listed(result: &CniResult, attachment: &Attachment, up: bool) -> Listed {
         addresses: result.ips.iter().filter(is_ours).map(|ip| ip.address).collect(),
         routes: result.routes.clone(),
         up,
+        host_end: None,
     }
 }

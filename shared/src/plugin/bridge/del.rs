@@ -3,9 +3,10 @@
 use serde::Deserialize;
 
 use super::super::ipam;
+use crate::ipam::adopt;
 use crate::ipam::config::Folders;
 use crate::ipam::host_local::HostLocal;
-use crate::netlink::netns::{Netns, Probe, probe};
+use crate::netlink::netns::{Netns, Probe, host_id, probe};
 use crate::netlink::{Link, Mac, RouteSocket};
 use crate::network::config::Low;
 use crate::network::{self, BridgeConfig, NetworkRecord, port};
@@ -59,14 +60,20 @@ fn delete_link(call: &Call, attachment: &Attachment, socket: &mut RouteSocket) -
 }
 
 /// The host end that the reference plugin made for this attachment: the one of the previous result, by name and
-/// MAC address; else, if host-local has a record of the attachment, the other end of the interface in the
-/// namespace. The path alone proves nothing: it may be a successor's by now.
+/// MAC address; else the one of the record of `osvc-net adopt`; else, if host-local has a record of the attachment, the
+/// other end of the interface in the namespace. The path alone proves nothing: it may be a successor's by now.
 fn reference_veth(call: &Call, attachment: &Attachment, socket: &mut RouteSocket) -> Result<Option<Link>, Error> {
     let Some(bridge) = bridge(call, socket)? else { return Ok(None) };
     if let Some((name, mac)) = listed_host_end(call)
         && let Some(host) = socket.link_by_name(&name)?
         && port::is_reference_port(&host, bridge)
         && host.mac == Some(mac.0)
+    {
+        return Ok(Some(host));
+    }
+    if let Some(host) = adopted_host_end(call, attachment)?
+        && let Some(host) = socket.link_by_name(&host)?
+        && port::is_reference_port(&host, bridge)
     {
         return Ok(Some(host));
     }
@@ -84,8 +91,17 @@ fn is_host_locals(call: &Call, attachment: &Attachment) -> bool {
     records.records_of(&attachment.container, &attachment.ifname).is_ok_and(|found| !found.is_empty())
 }
 
+/// The host end that is recorded since the attachment was taken over from host-local: not one of ours.
+fn adopted_host_end(call: &Call, attachment: &Attachment) -> Result<Option<String>, Error> {
+    let folders = Folders::of_call(call);
+    let host_end = adopt::host_end_of(&call.host, &folders.ours, attachment)?;
+    let here = host_id()?;
+    let host_end = host_end.filter(|end| end.netns.same(&here) && end.ifname != attachment.host_end());
+    Ok(host_end.map(|end| end.ifname))
+}
+
 /// The host end that the previous result names, and its MAC address.
-fn listed_host_end(call: &Call) -> Option<(String, Mac)> {
+pub(super) fn listed_host_end(call: &Call) -> Option<(String, Mac)> {
     let result = call.config.prev_result().ok()??;
     let host = result
         .interfaces

@@ -70,6 +70,14 @@ impl Network {
         }
     }
 
+    /// How addresses are given, if we do that.
+    pub(in crate::plugin) fn addresses(self) -> Option<IpamConfig> {
+        match self.source {
+            Source::Ours(config) => Some(*config),
+            Source::Nobody | Source::Delegate(_) => None,
+        }
+    }
+
     /// This node in the cluster of a routed network; none for a network of this node alone.
     pub(in crate::plugin) fn member(&self) -> Option<&Member> {
         self.member.as_ref()
