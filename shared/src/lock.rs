@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use fd_lock::RwLock;
@@ -12,6 +13,37 @@ use crate::Code;
 
 /// How long to wait for a lock: below CRI-O's minute for a DEL, so that the runtime hears the reason.
 pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The lock file for which somebody in this process waits.
+static WAITED_FOR: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Who holds the lock for which this process waits right now; none if it waits for none. For another thread, to tell it.
+pub fn waited_for() -> Option<String> {
+    let path = WAITED_FOR.lock().ok()?.clone()?;
+    Some(holder(&path))
+}
+
+/// While it is there, [`waited_for`] tells of the lock.
+struct Wait;
+
+impl Wait {
+    fn begin(path: &Path) -> Self {
+        Self::set(Some(path.to_owned()));
+        Self
+    }
+
+    fn set(path: Option<PathBuf>) {
+        if let Ok(mut waited_for) = WAITED_FOR.lock() {
+            *waited_for = path;
+        }
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        Self::set(None);
+    }
+}
 
 /// A lock that could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +99,7 @@ pub fn exclusively_within<T, E: From<LockError>>(
     let deadline = Instant::now() + patience;
     let mut act = Some(act);
     let mut pause = Duration::from_micros(200);
+    let mut wait = None;
     loop {
         let file = OpenOptions::new()
             .read(true)
@@ -83,6 +116,7 @@ pub fn exclusively_within<T, E: From<LockError>>(
                 if guard.metadata().map_err(io)?.nlink() > 0
                     && let Some(act) = act.take()
                 {
+                    drop(wait);
                     return act();
                 }
                 Ok(())
@@ -94,6 +128,7 @@ pub fn exclusively_within<T, E: From<LockError>>(
             if Instant::now() > deadline {
                 return Err(LockError::Held { path: path.to_owned(), holder: holder(path), patience }.into());
             }
+            wait.get_or_insert_with(|| Wait::begin(path));
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(5));
         }

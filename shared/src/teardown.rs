@@ -3,23 +3,25 @@
 //! What is for ever stays: the addresses and whose they were, which segment is whose, the WireGuard key. A network that
 //! comes back is what it was.
 
-use std::fmt;
-use std::net::IpAddr;
 use std::path::Path;
-use std::rc::Rc;
 
-use crate::ipam::liveness::{Kernel, Liveness, Witness};
-use crate::ipam::record::Record;
+use ipnet::IpNet;
+
 use crate::netlink::netns::host_id;
 use crate::netlink::{Link, RouteSocket};
-use crate::network::names::{BridgeName, is_ours};
+use crate::network::leaving::Leaving;
+use crate::network::names::is_ours;
 use crate::network::setup::{Site, locked};
 use crate::network::{NetworkRecord, alias, port};
 use crate::routed::{RoutedRecord, node};
-use crate::{Error, Host, NetworkName, firewall, ipam, portmap, spoof};
+use crate::{Error, Host, NetworkName, firewall, spoof};
 
-/// How many tenants are told one by one.
-const TOLD: usize = 3;
+use bridge::{Bridge, bridge};
+
+pub use tenants::Tenants;
+
+mod bridge;
+mod tenants;
 
 /// How a network is taken away.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,60 +41,6 @@ pub enum Outcome {
     InUse(Tenants),
 }
 
-/// Who uses a network.
-#[derive(Debug, Default)]
-pub struct Tenants {
-    /// Addresses that are held, and not by what is dead.
-    pub addresses: Vec<(IpAddr, Record)>,
-    /// Host ports of what is not dead.
-    pub ports: Vec<Rc<portmap::Record>>,
-    /// Host ends whose containers are there.
-    pub ends: Vec<Link>,
-}
-
-impl Tenants {
-    /// Those of a network. `folder` is where its addresses are by its configuration.
-    ///
-    /// # Errors
-    /// A store cannot be read, or the kernel does not answer.
-    pub fn of(host: &Host, name: &NetworkName, folder: Option<&Path>) -> Result<Self, Error> {
-        let mut witness = Kernel::new(host);
-        let mut addresses = ipam::list(host, name, folder)?;
-        addresses.retain(|(_, record)| record.is_held() && witness.judge(record) != Liveness::Dead);
-        let (ports, records) = portmap::list(host)?;
-        let is_dead =
-            |index: usize| ports.iter().any(|port| port.record == index && port.state == portmap::State::Dead);
-        let of_network = records.into_iter().enumerate().filter(|(_, record)| record.network == *name);
-        let ports = of_network.filter(|(index, _)| !is_dead(*index)).map(|(_, record)| record).collect();
-        Ok(Self { addresses, ports, ends: live_ends(&mut RouteSocket::open()?, name)? })
-    }
-
-    /// True if there is nobody.
-    pub fn is_empty(&self) -> bool {
-        self.addresses.is_empty() && self.ports.is_empty() && self.ends.is_empty()
-    }
-}
-
-impl fmt::Display for Tenants {
-    /// `10.11.0.7 of "web" (container …, interface eth0) since …, host ports of …, and 2 more`
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let addresses = self.addresses.iter().map(|(address, record)| format!("{address} of {}", record.holder()));
-        let ports = self.ports.iter().map(|record| format!("host ports of {}", record.holder()));
-        // Whose a host end is, is told by its address.
-        let known = |end: &&Link| {
-            let is_it = |record: &Record| record.host.as_ref().is_some_and(|host| host.ifname == end.name);
-            self.addresses.iter().any(|(_, record)| is_it(record))
-        };
-        let ends = self.ends.iter().filter(|end| !known(end)).map(|end| format!("host end {}", end.name));
-        let all: Vec<String> = addresses.chain(ports).chain(ends).collect();
-        f.write_str(&all[..all.len().min(TOLD)].join(", "))?;
-        match all.len().saturating_sub(TOLD) {
-            0 => Ok(()),
-            more => write!(f, ", and {more} more"),
-        }
-    }
-}
-
 /// True if a network was set up on this host in this boot.
 ///
 /// # Errors
@@ -109,6 +57,42 @@ pub fn is_set_up(host: &Host, name: &NetworkName) -> Result<bool, Error> {
 /// # Errors
 /// A record or lock cannot be had, or the kernel refuses; what could be removed was, and the next call goes on.
 pub fn teardown(host: &Host, name: &NetworkName, folder: Option<&Path>, how: How) -> Result<Outcome, Error> {
+    act(host, name, folder, how, &Scene::default())
+}
+
+/// As [`teardown`] without force, of a network that goes to another bridge: the gateway addresses that we have put on a
+/// bridge of somebody else go too.
+///
+/// # Errors
+/// As [`teardown`].
+pub fn leave_bridge(host: &Host, name: &NetworkName, folder: Option<&Path>, dry_run: bool) -> Result<Outcome, Error> {
+    act(host, name, folder, How { dry_run, force: false }, &Scene { moves: true, ..Scene::default() })
+}
+
+/// What [`teardown`] would do, once the networks that are `gone` are.
+///
+/// # Errors
+/// A record cannot be read, or the kernel does not answer.
+pub fn rehearse(
+    host: &Host,
+    name: &NetworkName,
+    folder: Option<&Path>,
+    force: bool,
+    gone: &[NetworkName],
+) -> Result<Outcome, Error> {
+    act(host, name, folder, How { dry_run: true, force }, &Scene { gone, ..Scene::default() })
+}
+
+/// What a network goes in.
+#[derive(Debug, Default)]
+struct Scene<'a> {
+    /// It comes back on another bridge.
+    moves: bool,
+    /// Networks that would be gone by then.
+    gone: &'a [NetworkName],
+}
+
+fn act(host: &Host, name: &NetworkName, folder: Option<&Path>, how: How, scene: &Scene<'_>) -> Result<Outcome, Error> {
     let recorded = NetworkRecord::load(host, name)?.and_then(|record| record.ipam);
     let folder = folder.or(recorded.as_deref());
     if !how.force {
@@ -120,9 +104,9 @@ pub fn teardown(host: &Host, name: &NetworkName, folder: Option<&Path>, how: How
     let (netns, mut socket) = (host_id()?, RouteSocket::open()?);
     let mut site = Site { host, netns: &netns, socket: &mut socket };
     if how.dry_run {
-        return would(&mut site, name).map(Outcome::Gone);
+        return would(&mut site, name, scene).map(Outcome::Gone);
     }
-    let outcome = locked(host, || Ok(take(&mut site, name, how)))??;
+    let outcome = locked(host, || Ok(take(&mut site, name, how, scene)))??;
     if let Outcome::Gone(_) = outcome {
         firewall::forget(host, name)?;
     }
@@ -130,13 +114,13 @@ pub fn teardown(host: &Host, name: &NetworkName, folder: Option<&Path>, how: How
 }
 
 /// Under the lock of those who set networks up.
-fn take(site: &mut Site<'_>, name: &NetworkName, how: How) -> Result<Outcome, Error> {
+fn take(site: &mut Site<'_>, name: &NetworkName, how: How, scene: &Scene<'_>) -> Result<Outcome, Error> {
     let record = NetworkRecord::load(site.host, name)?;
     // Whoever joins makes a port and looks for the record then: one of the two sees the other.
     NetworkRecord::remove(site.host, name)?;
     let taken = match live_ends(site.socket, name) {
         Ok(ends) if !how.force && !ends.is_empty() => Ok(Outcome::InUse(Tenants { ends, ..Tenants::default() })),
-        Ok(_) => remove(site, name, record.as_ref()).map(Outcome::Gone),
+        Ok(_) => remove(site, name, record.as_ref(), scene).map(Outcome::Gone),
         Err(error) => Err(error),
     };
     if !matches!(taken, Ok(Outcome::Gone(_)))
@@ -147,7 +131,12 @@ fn take(site: &mut Site<'_>, name: &NetworkName, how: How) -> Result<Outcome, Er
     taken
 }
 
-fn remove(site: &mut Site<'_>, name: &NetworkName, record: Option<&NetworkRecord>) -> Result<Vec<String>, Error> {
+fn remove(
+    site: &mut Site<'_>,
+    name: &NetworkName,
+    record: Option<&NetworkRecord>,
+    scene: &Scene<'_>,
+) -> Result<Vec<String>, Error> {
     let mut changes = node::leave(site.host, site.netns, site.socket, name)?;
     port::sweep(site.socket, name, None)?;
     spoof::sweep(site.host, name, None, false)?;
@@ -157,22 +146,17 @@ fn remove(site: &mut Site<'_>, name: &NetworkName, record: Option<&NetworkRecord
     {
         changes.push(format!("removed device {device}"));
     }
-    match bridge(site, name, here)? {
+    match bridge(site, name, here, scene)? {
         Bridge::None => {}
         Bridge::Empty(link) => {
             site.delete_bridge_and_pairs(&link)?;
             changes.push(format!("removed bridge {}", link.name));
         }
         Bridge::Stays(link, why) => {
-            for gateway in here.iter().filter(|record| record.owned).flat_map(|record| &record.gateways) {
-                let device = here.map_or(link.name.as_str(), NetworkRecord::device);
-                let Some(device) = site.socket.link_by_name(device)? else { continue };
-                // One that somebody has removed is no error.
-                if site.socket.addresses(&device)?.iter().any(|have| have.address == *gateway) {
-                    site.socket.remove_address(&device, *gateway)?;
-                    let what = if device.index == link.index { "bridge " } else { "" };
-                    changes.push(format!("removed address {gateway} from {what}{}", device.name));
-                }
+            let leaving = here.map(|record| site.leaving(record, scene.moves, &[])).transpose()?.flatten();
+            for (device, gateway) in leaving.iter().flat_map(Leaving::addresses) {
+                site.socket.remove_address(device, gateway)?;
+                changes.push(format!("removed address {}", place(device, gateway, &link)));
             }
             if here.is_some_and(|record| record.promiscuous_by_us) && site.leave_promiscuous(name, &link.name)? {
                 changes.push(format!("switched promiscuous mode of bridge {} off", link.name));
@@ -187,20 +171,26 @@ fn remove(site: &mut Site<'_>, name: &NetworkName, record: Option<&NetworkRecord
 }
 
 /// What [`take`] would do.
-fn would(site: &mut Site<'_>, name: &NetworkName) -> Result<Vec<String>, Error> {
+fn would(site: &mut Site<'_>, name: &NetworkName, scene: &Scene<'_>) -> Result<Vec<String>, Error> {
     let record = NetworkRecord::load(site.host, name)?.filter(|record| record.is_of(site.host, site.netns));
-    let mut changes = node::would_remove(site.host, site.netns, site.socket, name)?;
-    if let Some(device) = record.as_ref().and_then(|record| record.vlan_device.as_deref())
-        && let Some(device) = site.lone_vlan_device(name, device)?
-    {
-        changes.push(format!("would remove device {}", device.name));
-    }
-    match bridge(site, name, record.as_ref())? {
+    let mut changes = node::would_remove(site.host, site.netns, site.socket, name, scene.gone)?;
+    let device = match record.as_ref().and_then(|record| record.vlan_device.as_deref()) {
+        Some(device) => site.lone_vlan_device(name, device, scene.gone)?,
+        None => None,
+    };
+    changes.extend(device.iter().map(|device| format!("would remove device {}", device.name)));
+    match bridge(site, name, record.as_ref(), scene)? {
         Bridge::None => {}
         Bridge::Empty(link) => changes.push(format!("would remove bridge {}", link.name)),
         Bridge::Stays(link, why) => {
+            let leaving = record.as_ref().map(|record| site.leaving(record, scene.moves, scene.gone)).transpose()?;
+            // They go with the device.
+            let leaving = leaving.flatten().filter(|_| device.is_none());
+            for (device, gateway) in leaving.iter().flat_map(Leaving::addresses) {
+                changes.push(format!("would remove address {}", place(device, gateway, &link)));
+            }
             if let Some(record) = &record
-                && site.ends_promiscuous(record, &link)?
+                && site.ends_promiscuous(record, &link, scene.gone)?
             {
                 changes.push(format!("would switch promiscuous mode of bridge {} off", link.name));
             }
@@ -213,30 +203,10 @@ fn would(site: &mut Site<'_>, name: &NetworkName) -> Result<Vec<String>, Error> 
     Ok(changes)
 }
 
-/// What is to become of a network's bridge.
-enum Bridge {
-    None,
-    Empty(Link),
-    Stays(Link, String),
-}
-
-fn bridge(site: &mut Site<'_>, name: &NetworkName, record: Option<&NetworkRecord>) -> Result<Bridge, Error> {
-    // Without a record it may be left of a network that was taken away under its containers.
-    let device = record.map_or_else(|| BridgeName::of(name).name, |record| record.bridge.clone());
-    let link = site.socket.link_by_name(&device)?.filter(|link| link.is_a("bridge"));
-    let Some(link) = link.filter(|link| record.is_some() || is_ours(link)) else { return Ok(Bridge::None) };
-    if !is_ours(&link) {
-        return Ok(Bridge::Stays(link, "it is not ours, and keeps its addresses".to_owned()));
-    }
-    let mut others = NetworkRecord::all(site.host)?;
-    others.retain(|other| other.name != *name && other.is_of(site.host, site.netns) && other.bridge == link.name);
-    if let Some(other) = others.first() {
-        return Ok(Bridge::Stays(link, format!("it is also that of network {}", other.name)));
-    }
-    match site.ports(&link)?.len() {
-        0 => Ok(Bridge::Empty(link)),
-        ports => Ok(Bridge::Stays(link, format!("it has {ports} ports"))),
-    }
+/// `10.11.0.1/24 from bridge br0`
+fn place(device: &Link, gateway: IpNet, bridge: &Link) -> String {
+    let what = if device.index == bridge.index { "bridge " } else { "" };
+    format!("{gateway} from {what}{}", device.name)
 }
 
 /// The host ends of a network whose containers are there.

@@ -7,6 +7,8 @@
 
 use std::fmt::Write;
 
+pub mod report;
+
 use super::kernel::{Chain, INET, Rule, mentions};
 use super::mark::{FOREIGN, mark};
 use super::nft::commit;

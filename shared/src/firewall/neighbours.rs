@@ -106,6 +106,17 @@ impl Firewalld {
 /// Says so when the old iptables drops what is forwarded: its tables can only be changed by its own
 /// program, and that is left to the administrator.
 pub fn report_legacy() {
+    for (program_name, _) in legacy() {
+        tracing::warn!(
+            "{program_name} drops what is forwarded, and nftables cannot change that: \
+            `{program_name} -I FORWARD -i BRIDGE -j ACCEPT`, and the same with -o, for each network"
+        );
+    }
+}
+
+/// The programs of the old iptables whose tables drop what is forwarded, each with its listing of FORWARD.
+pub fn legacy() -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
     for (names, program_name) in [
         ("/proc/thread-self/net/ip_tables_names", "iptables-legacy"),
         ("/proc/thread-self/net/ip6_tables_names", "ip6tables-legacy"),
@@ -114,13 +125,14 @@ pub fn report_legacy() {
         let filters = fs::read_to_string(names).is_ok_and(|names| names.lines().any(|name| name == "filter"));
         let Some(path) = program::find(program_name).filter(|_| filters) else { continue };
         let listed = program::run(Command::new(&path).args(["-w", "5", "-S", "FORWARD"]), "", PATIENCE);
-        if listed.is_ok_and(|ended| ended.stdout.starts_with("-P FORWARD DROP")) {
-            tracing::warn!(
-                "{program_name} drops what is forwarded, and nftables cannot change that: \
-                `{program_name} -I FORWARD -i BRIDGE -j ACCEPT`, and the same with -o, for each network"
-            );
-        }
+        found.extend(
+            listed
+                .ok()
+                .filter(|ended| ended.stdout.starts_with("-P FORWARD DROP"))
+                .map(|ended| (program_name, ended.stdout)),
+        );
     }
+    found
 }
 
 #[cfg(test)]

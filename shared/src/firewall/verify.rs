@@ -67,7 +67,7 @@ pub(super) fn missing(host: &Host, record: &NetworkRecord) -> Result<Vec<Missing
 }
 
 /// The record with what is known of its other nodes, as [`apply::networks`] gives it.
-fn joined(host: &Host, netns: &NetnsId, record: &NetworkRecord) -> NetworkRecord {
+pub(super) fn joined(host: &Host, netns: &NetnsId, record: &NetworkRecord) -> NetworkRecord {
     let mut record = record.clone();
     if let Err(error) = cluster::join(host, netns, &mut record) {
         tracing::debug!("network {}: {error}", record.name);

@@ -125,7 +125,7 @@ impl Site<'_> {
         Ok(())
     }
 
-    /// Gives the bridge, or the device of its VLAN, the gateway addresses.
+    /// Gives the bridge, or the device of its VLAN, the gateway addresses. Returns those that it had not.
     ///
     /// # Errors
     /// As [`clashes`](Self::clashes); the kernel refuses.
@@ -136,7 +136,8 @@ impl Site<'_> {
         bridge: &Link,
         others: &[NetworkRecord],
         steps: &mut Vec<Step>,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<IpNet>, Error> {
+        let mut new = Vec::new();
         if families(gateways).contains(&true) {
             // The host may have it off by default.
             Sysctl::V6(&bridge.name, "disable_ipv6").ensure("0")?;
@@ -156,7 +157,8 @@ impl Site<'_> {
                 added => added?,
             }
             steps.push(Step::AddedAddress(bridge.clone(), *gateway));
+            new.push(*gateway);
         }
-        Ok(())
+        Ok(new)
     }
 }

@@ -10,8 +10,7 @@ use std::fmt;
 
 use ipnet::IpNet;
 
-use self::port::{check_port, check_vlan_device};
-use super::names::is_ours;
+use self::port::{check_port, check_vlan_device, host_end};
 use super::setup::Site;
 use super::{BridgeConfig, Error, NetworkRecord, container::Inside, forwarding};
 use crate::netlink::{Link, Mac, RouteEntry, RouteFilter};
@@ -122,6 +121,8 @@ pub struct Listed {
     pub routes: Vec<Route>,
     /// It is up.
     pub up: bool,
+    /// The host end that the reference plugin made, before its address was taken over.
+    pub host_end: Option<String>,
 }
 
 /// Looks for everything that an attachment consists of.
@@ -137,7 +138,7 @@ pub fn check(
     config: &BridgeConfig,
 ) -> Result<(), Error> {
     let mut faults = Vec::new();
-    let host_end = site.socket.link_by_name(&attachment.host_end())?.filter(is_ours);
+    let host_end = host_end(site, attachment, listed.host_end.as_deref())?;
     match record.filter(|record| record.is_of(site.host, site.netns)) {
         None => faults.push(Fault::NotSetUp),
         Some(record) => {

@@ -174,6 +174,7 @@ mod tests {
             ],
             routes: Vec::new(),
             awaited: Vec::new(),
+            warned: Vec::new(),
             boot: String::new(),
             netns: NetnsId { cookie: None, dev: 0, ino: 0, ctime: None },
         })

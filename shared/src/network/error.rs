@@ -106,6 +106,30 @@ pub enum Error {
         /// The route's device.
         device: String,
     },
+    /// It is on another bridge, which its configuration named before.
+    #[error(
+        "network {name} is set up on bridge {from}: `osvc-net setup {name}` moves it to {to} once no container uses it"
+    )]
+    Moved {
+        /// The network.
+        name: NetworkName,
+        /// The bridge where it is.
+        from: String,
+        /// The bridge where it is to be.
+        to: String,
+    },
+    /// A network that is to go to another bridge, and whose subnet would stay behind.
+    #[error(
+        "network {name} cannot leave {device}: the route {route} there would stay, and is not ours; remove the address that it is of (`ip address del`), or the route (`ip route del`), and the next setup moves the network"
+    )]
+    Stays {
+        /// The network.
+        name: NetworkName,
+        /// The device that has the address.
+        device: String,
+        /// The route by it.
+        route: IpNet,
+    },
     /// The bridge has an address that clashes with a gateway.
     #[error(
         "failed to set bridge addr: {bridge:?} already has an IP address different from {gateway}: {address} clashes with it; remove it, or set forceAddress"
@@ -303,6 +327,8 @@ impl Error {
             | Self::MtuTooSmall { .. }
             | Self::OverlapsNetwork { .. }
             | Self::OverlapsRoute { .. }
+            | Self::Moved { .. }
+            | Self::Stays { .. }
             | Self::AddressClash { .. }
             | Self::NoAddress(_)
             | Self::Mac { .. }

@@ -3,6 +3,7 @@
 use ipnet::IpNet;
 
 use super::config::overlap;
+use super::leaving::Leaving;
 use super::setup::Site;
 use super::{Error, NetworkRecord};
 use crate::NetworkName;
@@ -42,14 +43,41 @@ pub fn with_networks(
 
 impl Site<'_> {
     /// Refuses networks of a cluster of which addresses are somebody else's here: another network of ours has them, or
-    /// the host has a route to them. This network's own bridge, and routes with our mark, are no objection.
+    /// the host has a route to them. This network's own bridge, routes with our mark, and what goes with the network are
+    /// no objection.
     ///
     /// # Errors
     /// [`Error::OverlapsNetwork`], [`Error::OverlapsRoute`], or the kernel does not answer.
-    pub fn refuse_whole(&mut self, name: &NetworkName, networks: &[IpNet], bridge: &str) -> Result<(), Error> {
+    pub fn refuse_whole(
+        &mut self,
+        name: &NetworkName,
+        networks: &[IpNet],
+        bridge: &str,
+        leaving: Option<&Leaving>,
+    ) -> Result<(), Error> {
         let others = self.others(name)?;
         with_networks(self.socket, name, networks, &others)?;
-        with_routes(self.socket, name, networks, |device| device == bridge, |route| route.protocol == PROTOCOL)
+        let is_own =
+            |route: &RouteEntry| route.protocol == PROTOCOL || leaving.is_some_and(|leaving| leaving.takes(route));
+        let overlap = with_routes(self.socket, name, networks, |device| device == bridge, is_own);
+        overlap.map_err(|error| self.explained(error, bridge, leaving))
+    }
+
+    /// A network overlaps itself on the bridge that its configuration named before: that can be told better.
+    pub(super) fn explained(&self, error: Error, bridge: &str, leaving: Option<&Leaving>) -> Error {
+        let Error::OverlapsRoute { name, device, route, .. } = &error else { return error };
+        if let Some(leaving) = leaving {
+            return match leaving.device.name == *device {
+                true => Error::Stays { name: name.clone(), device: device.clone(), route: *route },
+                false => error,
+            };
+        }
+        match NetworkRecord::load(self.host, name) {
+            Ok(Some(here)) if here.is_of(self.host, self.netns) && here.device() == device && here.bridge != bridge => {
+                Error::Moved { name: name.clone(), from: here.bridge, to: bridge.to_owned() }
+            }
+            _ => error,
+        }
     }
 }
 

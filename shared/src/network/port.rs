@@ -1,15 +1,18 @@
 //! The pair that joins a container to the bridge, seen from the host.
 
-use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
 use super::names::is_ours;
 use super::sysctl::Sysctl;
-use super::{Error, Vlans, alias, vlan};
+use super::{Error, Vlans, vlan};
+use crate::Attachment;
 use crate::netlink::{Link, Mac, Netns, NewPair, RouteSocket};
-use crate::{Attachment, NetworkName};
+
+mod sweep;
+
+pub use sweep::{is_host_end, leftovers, sweep};
 
 /// How long a port may take to forward, and how often it is asked.
 const FORWARDING: Duration = Duration::from_millis(200);
@@ -177,33 +180,6 @@ pub fn delete(socket: &mut RouteSocket, attachment: &Attachment) -> Result<bool,
         }
         None => Ok(false),
     }
-}
-
-/// The host ends of a network that are not those of the `valid` attachments, if there is a list, and whose other
-/// ends are gone, deleted. What is not listed but lives belongs to another runtime.
-///
-/// # Errors
-/// The kernel refuses; the first error, after everything was tried.
-pub fn sweep(socket: &mut RouteSocket, network: &NetworkName, valid: Option<&HashSet<String>>) -> Result<u32, Error> {
-    let (mut swept, mut failed) = (0, None);
-    for link in socket.links()? {
-        let is_of_network = link.alias.as_deref().and_then(alias::network) == Some(network.as_str());
-        if !(is_ours(&link) && link.is_a("veth") && is_of_network)
-            || valid.is_some_and(|valid| valid.contains(&link.name))
-        {
-            continue;
-        }
-        match socket.peer_is_alive(&link) {
-            Ok(true) if valid.is_none() => {}
-            Ok(true) => tracing::warn!("{} is not listed but its container is there: kept", link.name),
-            Ok(false) => match socket.delete_link(&link) {
-                Ok(()) => swept += 1,
-                Err(error) => failed = failed.or(Some(error)),
-            },
-            Err(error) => failed = failed.or(Some(error)),
-        }
-    }
-    failed.map_or(Ok(swept), |error| Err(error.into()))
 }
 
 /// The host end of an interface that the reference plugin made: the other end of `ifname` in the

@@ -1,7 +1,10 @@
+use std::collections::HashSet;
+
 use super::*;
 use crate::Code;
 use crate::netlink::NewBridge;
 use crate::netlink::testing::{in_new_netns, pinned_netns};
+use crate::network::alias;
 
 const MAC: Mac = Mac([2, 0, 0, 0, 0, 2]);
 

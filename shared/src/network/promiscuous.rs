@@ -68,13 +68,24 @@ impl Site<'_> {
         }
     }
 
-    /// True if the mode of a bridge is our doing, and would end with this network.
+    /// True if the mode of a bridge is our doing, and would end with this network, once those that are `gone` are.
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn ends_promiscuous(&mut self, record: &NetworkRecord, bridge: &Link) -> Result<bool, Error> {
-        let is_ours = record.promiscuous_by_us && bridge.promiscuous && record.bridge == bridge.name;
-        Ok(is_ours && self.heirs(&record.name, &bridge.name)?.is_empty())
+    pub fn ends_promiscuous(
+        &mut self,
+        record: &NetworkRecord,
+        bridge: &Link,
+        gone: &[NetworkName],
+    ) -> Result<bool, Error> {
+        if !record.promiscuous || !bridge.promiscuous || record.bridge != bridge.name {
+            return Ok(false);
+        }
+        // It would have inherited the mode from those.
+        let (gone, heirs): (Vec<_>, Vec<_>) =
+            self.heirs(&record.name, &bridge.name)?.into_iter().partition(|other| gone.contains(&other.name));
+        let is_ours = record.promiscuous_by_us || gone.iter().any(|other| other.promiscuous_by_us);
+        Ok(is_ours && heirs.is_empty())
     }
 
     fn heirs(&mut self, network: &NetworkName, bridge: &str) -> Result<Vec<NetworkRecord>, Error> {

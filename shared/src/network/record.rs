@@ -15,7 +15,7 @@ use super::Error;
 use super::cluster::Cluster;
 use super::config::Vlans;
 use crate::netlink::netns::NetnsId;
-use crate::{Host, NetworkName};
+use crate::{Host, NetworkName, torn};
 
 /// Format of the records that this version writes.
 pub const FORMAT: u32 = 1;
@@ -44,6 +44,9 @@ pub struct NetworkRecord {
     pub owned: bool,
     /// The gateway addresses on the bridge, with prefix length; empty for layer 2.
     pub gateways: Vec<IpNet>,
+    /// Those of them that we have put on a device of somebody else: they go with a move to another bridge.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<IpNet>,
     /// The subnets of the network, without host bits; empty for layer 2.
     pub subnets: Vec<IpNet>,
     /// Masquerade IPv4 that leaves the network.
@@ -125,7 +128,8 @@ impl NetworkRecord {
         self.boot == host.boot && self.netns.same(netns)
     }
 
-    /// The record of a network; none if it was never set up. A torn one is set aside, and is none.
+    /// The record of a network; none if it was never set up. A torn one is set aside, and is none, unless this process
+    /// [only looks](torn::look_only).
     ///
     /// # Errors
     /// It cannot be read, or is of a later version.
@@ -170,14 +174,8 @@ impl NetworkRecord {
         match serde_json::from_slice::<Self>(&text) {
             // The file's name decides nothing else: a copy must not speak for another network.
             Ok(record) if path.file_stem().is_some_and(|stem| stem == record.name.as_str()) => Ok(Some(record)),
-            Ok(record) => {
-                set_aside(path, &format!("it is the record of network {}", record.name))?;
-                Ok(None)
-            }
-            Err(error) => {
-                set_aside(path, &error.to_string())?;
-                Ok(None)
-            }
+            Ok(record) => set_aside(path, &format!("it is the record of network {}", record.name)),
+            Err(error) => set_aside(path, &error.to_string()),
         }
     }
 
@@ -220,17 +218,8 @@ impl NetworkRecord {
     }
 }
 
-/// Moves a file that is no record to `corrupt/`, so that it is reported once and lost never.
-fn set_aside(path: &Path, why: &str) -> Result<(), Error> {
-    let folder = path.with_file_name("corrupt");
-    let place = folder.join(path.file_name().unwrap_or_default());
-    tracing::error!("{} is no network record ({why}): set aside as {}", path.display(), place.display());
-    let moved = DirBuilder::new().recursive(true).mode(0o700).create(&folder).and_then(|()| fs::rename(path, &place));
-    match moved {
-        // Somebody else was faster.
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::record("set aside", path, error)),
-        _ => Ok(()),
-    }
+fn set_aside(path: &Path, why: &str) -> Result<Option<NetworkRecord>, Error> {
+    torn::set_aside(path, why).map(|()| None).map_err(|error| Error::record("set aside", path, error))
 }
 
 #[cfg(test)]

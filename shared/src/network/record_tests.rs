@@ -13,6 +13,7 @@ pub(crate) fn record(name: &str, subnets: &[&str]) -> NetworkRecord {
         bridge: format!("obr_{name}"),
         owned: true,
         gateways: Vec::new(),
+        added: Vec::new(),
         subnets: subnets.iter().map(|subnet| subnet.parse().unwrap()).collect(),
         masquerade_v4: true,
         masquerade_v6: true,

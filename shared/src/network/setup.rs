@@ -9,13 +9,13 @@ use ipnet::IpNet;
 use super::config::overlap;
 use super::names::{VlanNames, is_ours};
 use super::record::FORMAT;
+use super::refuse::refuse_mtu;
 pub use super::undo::Undone;
 pub use super::wanted::Wanted;
 use super::wanted::{add_new, families};
-use super::{Error, NetworkRecord, cluster, forwarding, mtu, overlap as overlaps};
+use super::{Error, NetworkRecord, cluster, forwarding};
 use crate::lock::{LockError, exclusively};
-use crate::netlink::{Link, NetnsId, PROTOCOL, RouteEntry, RouteSocket};
-use crate::routed::RoutedRecord;
+use crate::netlink::{Link, NetnsId, RouteSocket};
 use crate::{Host, NetworkName};
 
 /// A network that is set up.
@@ -105,41 +105,6 @@ impl Site<'_> {
         Ok(Some(Setup { bridge, vlan, record, steps: Vec::new() }))
     }
 
-    /// Says why the network could not be set up, before anything is changed.
-    ///
-    /// # Errors
-    /// The name is another kind of device's, the subnets or the gateways are somebody else's.
-    pub fn refuse(&mut self, wanted: &Wanted) -> Result<(), Error> {
-        let bridge = self.bridge(&wanted.bridge.name)?;
-        let others = self.others(&wanted.name)?;
-        self.refuse_overlaps(wanted, &others)?;
-        let Some(bridge) = bridge else { return Ok(()) };
-        self.refuse_filtering(wanted, &bridge)?;
-        let device = match wanted.vlan_names() {
-            Some(names) => self.vlan_pair(&names, &bridge)?.map(|(device, _)| device),
-            None => Some(bridge),
-        };
-        device.map_or(Ok(()), |device| self.clashes(wanted, &device, &others).map(drop))
-    }
-
-    fn refuse_overlaps(&mut self, wanted: &Wanted, others: &[NetworkRecord]) -> Result<(), Error> {
-        // Without a gateway here the host has no route to these addresses, and no part in them.
-        if wanted.gateways.is_empty() {
-            return Ok(());
-        }
-        overlaps::with_networks(self.socket, &wanted.name, &wanted.subnets, others)?;
-        // What it had as a routed network goes before it is set up.
-        let was_routed = !wanted.routed && RoutedRecord::path(self.host, &wanted.name).exists();
-        let leaves = |route: &RouteEntry| was_routed && route.protocol == PROTOCOL;
-        // Its own are no objection, also where an older configuration had the addresses.
-        let before = NetworkRecord::load(self.host, &wanted.name)?.filter(|record| record.is_of(self.host, self.netns));
-        let before =
-            before.filter(|record| record.bridge == wanted.bridge.name).map(|record| record.device().to_owned());
-        let now = wanted.vlan_names().map_or_else(|| wanted.bridge.name.clone(), |names| names.device);
-        let is_own = |device: &str| device == now || before.as_deref() == Some(device);
-        overlaps::with_routes(self.socket, &wanted.name, &wanted.subnets, is_own, leaves)
-    }
-
     /// Sets the network up, or finds that it is.
     ///
     /// # Errors
@@ -166,7 +131,7 @@ impl Site<'_> {
     fn make(&mut self, wanted: &Wanted, steps: &mut Vec<Step>) -> Result<(Link, Option<Link>, NetworkRecord), Error> {
         let found = self.bridge(&wanted.bridge.name)?;
         let others = self.others(&wanted.name)?;
-        self.refuse_overlaps(wanted, &others)?;
+        self.refuse_overlaps(wanted, &others, None)?;
         let is_new = found.is_none();
         let mut bridge = match found {
             Some(bridge) => bridge,
@@ -176,10 +141,8 @@ impl Site<'_> {
         let before = NetworkRecord::load(self.host, &wanted.name)?;
         let here = before.as_ref().filter(|before| before.is_of(self.host, self.netns));
         let promiscuous_by_us = self.settle_promiscuous(wanted, &mut bridge, here, &others, steps)?;
-        let record = NetworkRecord { promiscuous_by_us, ..self.record(wanted, &bridge, is_new)? };
-        if bridge.mtu < mtu::LEAST_V6 && families(&wanted.gateways).contains(&true) {
-            return Err(Error::MtuTooSmall { bridge: bridge.name, mtu: bridge.mtu });
-        }
+        let mut record = NetworkRecord { promiscuous_by_us, ..self.record(wanted, &bridge, is_new)? };
+        refuse_mtu(wanted, &bridge)?;
         self.keep_mac(&bridge)?;
         if !bridge.up {
             self.socket.set_up(&bridge, true)?;
@@ -190,7 +153,13 @@ impl Site<'_> {
             self.take_gateways(before, steps)?;
         }
         let vlan = self.make_vlan_pair(wanted, &record, &bridge, steps)?;
-        self.put_gateways(wanted, &record.gateways, vlan.as_ref().unwrap_or(&bridge), &others, steps)?;
+        let device = vlan.as_ref().unwrap_or(&bridge);
+        let new = self.put_gateways(wanted, &record.gateways, device, &others, steps)?;
+        if !is_ours(device) {
+            let known = same.filter(|before| before.device() == record.device()).map(|before| before.added.as_slice());
+            add_new(&mut record.added, known.unwrap_or_default().iter().copied().chain(new));
+            record.added.retain(|address| record.gateways.contains(address));
+        }
         for v6 in families(&wanted.gateways) {
             forwarding::switch_on(self.socket, v6)?;
         }
@@ -249,6 +218,7 @@ impl Site<'_> {
             bridge: wanted.bridge.name.clone(),
             owned: is_ours(bridge),
             gateways,
+            added: Vec::new(),
             subnets,
             masquerade_v4: wanted.masquerade_v4,
             masquerade_v6: wanted.masquerade_v6,

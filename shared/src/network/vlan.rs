@@ -208,7 +208,7 @@ impl Site<'_> {
     /// # Errors
     /// The kernel refuses, or the records cannot be read.
     pub fn delete_vlan_device(&mut self, network: &NetworkName, device: &str) -> Result<Option<String>, Error> {
-        match self.lone_vlan_device(network, device)? {
+        match self.lone_vlan_device(network, device, &[])? {
             Some(link) => {
                 self.socket.delete_link(&link)?;
                 Ok(Some(link.name))
@@ -239,12 +239,18 @@ impl Site<'_> {
         Ok(())
     }
 
-    /// The device of that name, if it is ours and no other network has it.
+    /// The device of that name, if it is ours and no other network has it, once those that are `gone` are.
     ///
     /// # Errors
     /// The kernel does not answer, or the records cannot be read.
-    pub fn lone_vlan_device(&mut self, network: &NetworkName, device: &str) -> Result<Option<Link>, Error> {
-        if self.others(network)?.iter().any(|other| other.vlan_device.as_deref() == Some(device)) {
+    pub fn lone_vlan_device(
+        &mut self,
+        network: &NetworkName,
+        device: &str,
+        gone: &[NetworkName],
+    ) -> Result<Option<Link>, Error> {
+        let has = |other: &NetworkRecord| other.vlan_device.as_deref() == Some(device) && !gone.contains(&other.name);
+        if self.others(network)?.iter().any(has) {
             return Ok(None);
         }
         Ok(self.socket.link_by_name(device)?.filter(|link| link.is_a("veth") && is_ours(link)))

@@ -4,6 +4,7 @@
 //! [`Member`]'s.
 
 use super::bridge::{Network, add, check, del, gc, status};
+use crate::ipam::config::IpamConfig;
 use crate::network::Wanted;
 use crate::protocol::{Call, CniResult, Plugin};
 use crate::routed::hooks;
@@ -15,7 +16,7 @@ mod setup;
 
 pub use departed::{Departed, departed};
 pub(super) use member::Member;
-pub use setup::{Found, How, setup};
+pub use setup::{Found, How, refuse_move, setup};
 
 /// The `osvc-routed` plugin.
 pub struct Routed;
@@ -56,6 +57,14 @@ impl Plugin for Routed {
 /// The configuration cannot be used, or gives this node no segment.
 pub fn wanted(call: &Call) -> Result<Option<Wanted>, Error> {
     Ok(network(call)?.wanted())
+}
+
+/// How this node gives addresses of its segments.
+///
+/// # Errors
+/// The configuration cannot be used, or gives this node no segment.
+pub fn addresses(call: &Call) -> Result<Option<IpamConfig>, Error> {
+    Ok(network(call)?.addresses())
 }
 
 fn network(call: &Call) -> Result<Network, Error> {

@@ -18,7 +18,7 @@ use crate::protocol::Call;
 mod entry;
 mod error;
 mod expose;
-mod low;
+pub mod low;
 mod options;
 mod target;
 

@@ -38,6 +38,7 @@ use seal::Seal;
 pub use members::networks;
 pub use peek::{has_record, may_point_at};
 
+pub mod fsck;
 pub(super) mod known;
 mod members;
 mod peek;

@@ -13,6 +13,8 @@ use serde::de::{
 use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::{Map, Number, Value};
 
+pub mod fields;
+
 /// A value that is not what it should be, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonError {

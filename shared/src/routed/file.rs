@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Error;
+use crate::torn;
 
 /// What every record begins with, whatever its format.
 #[derive(Deserialize)]
@@ -17,7 +18,7 @@ struct Head {
 }
 
 /// The record in a file; `None` if there is none. One that is torn, or in which `fault` finds something, is set aside,
-/// and is none.
+/// and is none, unless this process [only looks](torn::look_only).
 ///
 /// # Errors
 /// It cannot be read, or has a later format than `known`.
@@ -43,6 +44,10 @@ pub(crate) fn read<T: DeserializeOwned>(
     };
     set_aside(path, &fault)?;
     Ok(None)
+}
+
+fn set_aside(path: &Path, why: &str) -> Result<(), Error> {
+    torn::set_aside(path, why).map_err(|error| Error::file("set aside", path, error))
 }
 
 /// Writes a record, and the folder to the disk.
@@ -94,18 +99,6 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::file("remove", path, error)),
-        _ => Ok(()),
-    }
-}
-
-/// Moves a file that is no record to `corrupt/`, so that it is reported once and lost never.
-fn set_aside(path: &Path, why: &str) -> Result<(), Error> {
-    let folder = path.with_file_name("corrupt");
-    let place = folder.join(path.file_name().unwrap_or_default());
-    tracing::error!("{} is no record ({why}): set aside as {}", path.display(), place.display());
-    match make_folder(&folder).and_then(|()| fs::rename(path, &place)) {
-        // Somebody else was faster.
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::file("set aside", path, error)),
         _ => Ok(()),
     }
 }

@@ -16,6 +16,7 @@ mod tell;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod unmakeable;
 
 use super::config::Mode;
 use super::fault::Fault;
@@ -39,6 +40,7 @@ pub use rehearse::{Rehearsal, rehearse};
 pub use remove::{leave, remove, would_remove};
 use strict::strict;
 use tell::{faults, told};
+use unmakeable::unmakeable;
 
 /// What came of a setup.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,6 +51,8 @@ pub struct Outcome {
     pub faults: Vec<(String, String)>,
     /// What an operator should know, although it works.
     pub warnings: Vec<String>,
+    /// What of that was told by the setup before.
+    pub warned: Vec<String>,
     /// The peers, their segments or the ways to them are others than before.
     pub peers_changed: bool,
     /// What the network's bridge and containers should have by now, in bytes.
@@ -119,9 +123,10 @@ fn setup_alone(
     if config.mode == Mode::Wireguard {
         private_key::load_or_make(host, &config.name)?;
     }
-    let wanted = Wanted::new(config, plan, &resolution.now, socket);
-    let own = Own::of(socket, config, &wanted)?;
+    let mut wanted = Wanted::new(config, plan, &resolution.now, socket);
     let there = socket.tunnels()?;
+    warnings.extend(old.as_ref().map(|old| unmakeable(&mut wanted, old, &there)).unwrap_or_default());
+    let own = Own::of(socket, config, &wanted)?;
     let now = now();
     let kept = match &old {
         Some(old) if !order.prune => kept(old, &wanted, config.mode, &there, now),
@@ -140,6 +145,7 @@ fn setup_alone(
         tunnels: kept,
         routes: Vec::new(),
         awaited: wanted.awaited(),
+        warned: old.as_ref().map(|old| old.warned.clone()).unwrap_or_default(),
         boot: host.boot.clone(),
         netns: netns.clone(),
     };
@@ -163,12 +169,16 @@ fn setup_alone(
     warnings.append(&mut done.warnings);
     warnings.extend(strict(&wanted));
     warnings.extend(told(host, config, &record, &resolution.now));
+    let warned = record.warned.clone();
+    if matches!(order.which, Which::All) {
+        record.warned.clone_from(&warnings);
+    }
     if RoutedRecord::load(host, &config.name)?.as_ref() != Some(&record) {
         record.save(host)?;
     }
     let mtu = wanted.mtu(network::mtu::of_host(socket)?);
     let peers_changed = old.is_none_or(|old| old.peers != record.peers);
-    Ok(Outcome { changes, faults, warnings, peers_changed, mtu })
+    Ok(Outcome { changes, faults, warnings, warned, peers_changed, mtu })
 }
 
 /// The MTU that the network's bridge and containers should have, in bytes: to be known before there is a bridge.

@@ -57,6 +57,9 @@ pub struct RoutedRecord {
     /// What would make a peer's way another one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaited: Vec<Awaited>,
+    /// What the last setup of an operator told him, although it works.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warned: Vec<String>,
     /// Kernel boot id at setup.
     pub boot: String,
     /// The host's network namespace at setup.
@@ -173,7 +176,8 @@ impl RoutedRecord {
         self.boot == host.boot && self.netns.same(netns)
     }
 
-    /// The record of a network; none if it was never set up. A torn one is set aside, and is none.
+    /// The record of a network; none if it was never set up. A torn one is set aside, and is none, unless this process
+    /// [only looks](crate::torn::look_only).
     ///
     /// # Errors
     /// It cannot be read, or is of a later version.

@@ -11,6 +11,7 @@
 mod check;
 mod document;
 mod error;
+pub mod fsck;
 mod mend;
 pub mod record;
 mod store;
@@ -128,17 +129,21 @@ pub fn sweep(
     if !store::folder(host).exists() {
         return Ok(Vec::new());
     }
-    let act = || {
-        let (home, mut judge) = (host_id()?, Kernel::new(host));
+    let gone = || {
+        let mut judge = Kernel::new(host);
         let mut swept = store::all(host, Some(network))?;
         swept.retain(|record| match (judge.judge_traces(&record.traces()), valid) {
             (Liveness::Dead, _) => true,
             (Liveness::Unknown, Some(valid)) => !valid.contains(&record.host.ifname),
             _ => false,
         });
-        if dry_run {
-            return Ok(swept);
-        }
+        Ok(swept)
+    };
+    if dry_run {
+        return gone();
+    }
+    let act = || {
+        let (home, swept) = (host_id()?, gone()?);
         let mut kernel = Nfnetlink::open()?;
         for record in &swept {
             withdraw(host, &home, &mut kernel, Found::Record(Box::new(record.clone())), &record.host.ifname)?;

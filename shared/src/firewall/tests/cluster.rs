@@ -69,6 +69,7 @@ fn join(place: &Place, name: &str, networks: &[&str], tunnels: Vec<TunnelRecord>
         tunnels,
         routes: Vec::new(),
         awaited: Vec::new(),
+        warned: Vec::new(),
         boot: place.host.boot.clone(),
         netns: host_id().unwrap(),
     };

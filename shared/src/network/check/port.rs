@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Fault;
+use crate::Attachment;
 use crate::netlink::{Link, PortVlan};
 use crate::network::names::is_ours;
 use crate::network::setup::Site;
@@ -37,6 +38,19 @@ pub(super) fn check_vlan_device(
         }
     }
     Ok(Some(device))
+}
+
+/// The host end of an attachment: ours, or the listed one of the reference plugin, of which only the address was taken over.
+pub(super) fn host_end(
+    site: &mut Site<'_>,
+    attachment: &Attachment,
+    listed: Option<&str>,
+) -> Result<Option<Link>, Error> {
+    let ours = site.socket.link_by_name(&attachment.host_end())?.filter(is_ours);
+    if let (None, Some(name)) = (&ours, listed) {
+        return Ok(site.socket.link_by_name(name)?.filter(|link| link.is_a("veth") && !is_ours(link)));
+    }
+    Ok(ours)
 }
 
 /// What the configuration says of a port, beyond being one.

@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use crate::ipam::config::IpamConfig;
 use crate::netlink::RouteSocket;
 use crate::netlink::route::MAIN;
+use crate::network::leaving::Leaving;
 use crate::network::names::is_ours;
 use crate::network::setup::{Site, locked};
 use crate::network::{self, BridgeConfig, NetworkRecord, Wanted};
@@ -71,15 +72,15 @@ impl Member {
             self.placed.set(self.in_place(site)?);
             return if self.placed.get() { Ok(()) } else { self.refuse_kinds(site) };
         }
-        self.refuse_overlaps(site)?;
+        self.refuse_overlaps(site, None)?;
         self.mtu.set(Some(node::network_mtu(site.host, site.socket, &self.config, &self.plan)?));
         self.refuse_identity(site)?;
         self.refuse_kinds(site)
     }
 
-    pub(super) fn refuse_overlaps(&self, site: &mut Site<'_>) -> Result<(), Error> {
+    pub(super) fn refuse_overlaps(&self, site: &mut Site<'_>, leaving: Option<&Leaving>) -> Result<(), Error> {
         let networks: Vec<IpNet> = self.plan.networks().iter().map(|planned| planned.network).collect();
-        Ok(site.refuse_whole(&self.config.name, &networks, &self.config.bridge.bridge.name)?)
+        Ok(site.refuse_whole(&self.config.name, &networks, &self.config.bridge.bridge.name, leaving)?)
     }
 
     /// By the addresses that were looked up by now.
@@ -91,7 +92,7 @@ impl Member {
         Ok(identity::refuse(&self.config, &resolution, site.socket)?)
     }
 
-    fn refuse_kinds(&self, site: &mut Site<'_>) -> Result<(), Error> {
+    pub(super) fn refuse_kinds(&self, site: &mut Site<'_>) -> Result<(), Error> {
         match node::missing_kind(site.host, site.socket, &self.config, &self.plan) {
             Ok(None) => Ok(()),
             Ok(Some(source)) => Err(routed::Error::NoKind { network: self.config.name.clone(), source }.into()),
@@ -110,7 +111,7 @@ impl Member {
         if self.in_place(site)? {
             return Ok(());
         }
-        self.refuse_overlaps(site).map_err(|error| match error {
+        self.refuse_overlaps(site, None).map_err(|error| match error {
             Error::Network(error) => network::Error::WouldFail(Box::new(error)).into(),
             error => error,
         })?;

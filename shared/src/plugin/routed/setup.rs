@@ -35,10 +35,14 @@ pub struct Found {
     pub faults: Vec<(String, String)>,
     /// What should be known although it works.
     pub warnings: Vec<String>,
+    /// What of that was told by the setup before.
+    pub warned: Vec<String>,
     /// What the configuration would change of the plan, if it does not agree with it.
     pub refused: Option<routed::Error>,
     /// The firewall would need other rules, or has got some on the way.
     pub rules: bool,
+    /// What went wrong once something was done.
+    pub failed: Option<Error>,
 }
 
 /// Sets a routed network up: its bridge, and the ways to its peers. Its firewall rules are left to the caller, and so is
@@ -64,20 +68,40 @@ pub fn setup(call: &Call, how: How) -> Result<Found, Error> {
         changes: Vec::new(),
         faults: Vec::new(),
         warnings: Vec::new(),
+        warned: Vec::new(),
         refused: member.plan.agrees(&call.host).err(),
         rules: false,
+        failed: None,
     };
     if how.dry_run {
         rehearse(member, &mut site, how, there, &mut found)?;
         return Ok(found);
     }
     member.refuse(&mut site, there.is_some())?;
-    make(call, member, &mut site, how, &mut found)?;
+    match make(call, member, &mut site, how, &mut found) {
+        Err(error) if found.changes.is_empty() => return Err(error),
+        made => found.failed = made.err(),
+    }
     // Hooks hear of it another time.
     if let Err(error) = peer_file::publish(&call.host, &member.config) {
         found.warnings.push(error.to_string());
     }
     Ok(found)
+}
+
+/// Says why a network could not be set up on another bridge, before it leaves the one of its `record`. Nothing is written
+/// or looked up by name.
+///
+/// # Errors
+/// The configuration cannot be used, something is somebody else's, or the kernel lacks what the tunnels are made of.
+pub fn refuse_move(call: &Call, record: &NetworkRecord) -> Result<(), Error> {
+    let network = network(call)?;
+    let (Some(wanted), Some(member)) = (network.wanted(), network.member()) else { return Ok(()) };
+    let (netns, mut socket) = (host_id()?, RouteSocket::open()?);
+    let mut site = Site { host: &call.host, netns: &netns, socket: &mut socket };
+    let leaving = site.refuse_move(&wanted, record)?;
+    member.refuse_overlaps(&mut site, leaving.as_ref())?;
+    member.refuse_kinds(&mut site)
 }
 
 /// Says what [`make`] would do and find.
@@ -88,7 +112,7 @@ fn rehearse(
     there: Option<Setup>,
     found: &mut Found,
 ) -> Result<(), Error> {
-    member.refuse_overlaps(site)?;
+    member.refuse_overlaps(site, None)?;
     let Site { host, netns, socket } = site;
     let outcome = node::rehearse(host, netns, socket, &member.config, &member.plan, &found.wanted.gateways, how.prune)?;
     let bridge = &found.wanted.bridge.name;
@@ -113,7 +137,8 @@ fn rehearse(
         ports => found.changes.push(format!("would put {ports} containers back into bridge {bridge}")),
     }
     found.changes.extend(outcome.changes);
-    (found.faults, found.warnings, found.rules) = (outcome.faults, outcome.warnings, outcome.rules);
+    (found.faults, found.warnings, found.warned) = (outcome.faults, outcome.warnings, outcome.warned);
+    found.rules = outcome.rules;
     Ok(())
 }
 
@@ -155,7 +180,7 @@ fn make(call: &Call, member: &Member, site: &mut Site<'_>, how: How, found: &mut
     found.record = Some(setup.record);
     found.changes.extend(outcome.changes);
     found.faults = outcome.faults;
-    found.warnings = outcome.warnings;
+    (found.warnings, found.warned) = (outcome.warnings, outcome.warned);
     found.rules = guarded.get();
     Ok(())
 }

@@ -164,6 +164,6 @@ impl Store<'_> {
     }
 }
 
-fn is_tag(name: &str) -> bool {
+pub(super) fn is_tag(name: &str) -> bool {
     name.len() == 13 && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }

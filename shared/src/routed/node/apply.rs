@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::own::Own;
+use super::unmakeable::nothing_received;
 use crate::Host;
 use crate::netlink::{HostRoute, Link, PROTOCOL, RouteEntry, RouteFilter, RouteSocket, TunnelDevice};
 use crate::routed::config::{Mode, key};
@@ -136,8 +137,7 @@ impl Site<'_> {
         let senders = self.wanted.senders(&tunnel.name);
         if senders.is_empty() && refusal.is_missing_kind() {
             let module = tunnel.kind.kind().module();
-            let warning =
-                format!("nothing can be received by {}: this kernel has no module {module}", tunnel.kind.name());
+            let warning = nothing_received(tunnel.kind.name(), module);
             if !done.warnings.contains(&warning) {
                 done.warnings.push(warning);
             }

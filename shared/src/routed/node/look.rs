@@ -106,7 +106,9 @@ pub fn missing_kind(
 }
 
 /// The kinds of these tunnels that this kernel has not got, each with an error that names the module.
-pub(super) fn lacking(tunnels: &[Tunnel]) -> Result<Vec<(TunnelKind, netlink::Error)>, Error> {
+pub(super) fn lacking<'a>(
+    tunnels: impl IntoIterator<Item = &'a Tunnel>,
+) -> Result<Vec<(TunnelKind, netlink::Error)>, Error> {
     let mut kinds: Vec<netlink::Tunnel> = Vec::new();
     for tunnel in tunnels {
         let parameters = tunnel.kind.tunnel();

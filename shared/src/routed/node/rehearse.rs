@@ -6,6 +6,7 @@ use super::apply::Site;
 use super::look::lacking;
 use super::own::Own;
 use super::strict::strict;
+use super::unmakeable::nothing_received;
 use super::{faults, others, resolve};
 use crate::netlink::wireguard::public_key;
 use crate::netlink::{NetnsId, RouteSocket};
@@ -27,6 +28,8 @@ pub struct Rehearsal {
     pub faults: Vec<(String, String)>,
     /// What an operator should know, although it would work.
     pub warnings: Vec<String>,
+    /// What of that was told by the setup before.
+    pub warned: Vec<String>,
     /// What the network's bridge and containers should have, in bytes.
     pub mtu: u32,
     /// The firewall would need other rules, since peers or tunnels would be others.
@@ -74,6 +77,7 @@ pub fn rehearse(
         tunnels: kept,
         routes: Vec::new(),
         awaited: Vec::new(),
+        warned: Vec::new(),
         boot: host.boot.clone(),
         netns: netns.clone(),
     };
@@ -97,7 +101,8 @@ pub fn rehearse(
     warnings.extend(strict(&wanted));
     let mtu = wanted.mtu(network::mtu::of_host(socket)?);
     let rules = old.as_ref().map(Cluster::of).as_ref() != Some(&Cluster::of(&record));
-    Ok(Rehearsal { changes, faults, warnings, mtu, rules })
+    let warned = old.map(|old| old.warned).unwrap_or_default();
+    Ok(Rehearsal { changes, faults, warnings, warned, mtu, rules })
 }
 
 /// Leaves out the tunnels that only receive and that this kernel has not got, and says which.
@@ -112,11 +117,7 @@ fn do_without(config: &RoutedConfig, wanted: &mut Wanted<'_>) -> Result<Vec<Stri
             return Err(Error::NoKind { network: config.name.clone(), source });
         }
         wanted.peers.tunnels.retain(|tunnel| tunnel.kind.kind() != kind);
-        warnings.push(format!(
-            "nothing can be received by {}: this kernel has no module {}",
-            kind.name(),
-            kind.module()
-        ));
+        warnings.push(nothing_received(kind.name(), kind.module()));
     }
     Ok(warnings)
 }

@@ -26,7 +26,7 @@ pub fn remove(
         let mut changes = Vec::new();
         if let Some(mut record) = here(host, netns, network)? {
             let mut kernel = Kernel::change(socket);
-            let left = clear(host, netns, &mut kernel, &record)?;
+            let left = clear(host, netns, &mut kernel, &record, &[])?;
             changes = kernel.changes;
             if !left.is_empty() {
                 let names: Vec<String> = left.iter().map(|tunnel| tunnel.name.clone()).collect();
@@ -59,7 +59,7 @@ pub fn leave(
     remove(host, netns, socket, network)
 }
 
-/// What [`remove`] would do, as text. Nothing is written, removed or locked.
+/// What [`remove`] would do, as text, once the networks that are `gone` are. Nothing is written, removed or locked.
 ///
 /// # Errors
 /// A record cannot be read, or the kernel does not answer.
@@ -68,10 +68,11 @@ pub fn would_remove(
     netns: &NetnsId,
     socket: &mut RouteSocket,
     network: &NetworkName,
+    gone: &[NetworkName],
 ) -> Result<Vec<String>, Error> {
     let Some(record) = here(host, netns, network)? else { return Ok(Vec::new()) };
     let mut kernel = Kernel::rehearse(socket);
-    clear(host, netns, &mut kernel, &record)?;
+    clear(host, netns, &mut kernel, &record, gone)?;
     Ok(kernel.changes)
 }
 
@@ -86,9 +87,10 @@ fn clear(
     netns: &NetnsId,
     kernel: &mut Kernel<'_>,
     record: &RoutedRecord,
+    gone: &[NetworkName],
 ) -> Result<Vec<TunnelRecord>, Error> {
     let mut others = RoutedRecord::all(host)?;
-    others.retain(|other| other.name != record.name && other.is_of(host, netns));
+    others.retain(|other| other.name != record.name && other.is_of(host, netns) && !gone.contains(&other.name));
     let ours = our_routes(kernel.socket)?;
     for error in kernel.stale_routes(&record.networks, &[], &ours, &others) {
         tracing::warn!("{error}");
