@@ -4,17 +4,23 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod addresses;
+mod changes;
+mod operate;
 mod routed;
 
-pub use routed::{ConfCommand, NewCommand, NewRouted, WireguardCommand};
+pub use addresses::{Adopt, Explain, History, Hosts, IpCommand, Release, Reserve, Unreserve};
+pub use operate::{Chosen, ClaimCommand, Completion, Fsck, Man, Metrics, PortCommand, Render, Teardown, Watch};
+pub use routed::{ConfCommand, NewBridge, NewCommand, NewRouted, WireguardCommand};
 
 /// The container networks of this host: set them up, see who has which address, sweep.
 #[derive(Debug, Parser)]
 #[command(name = "osvc-net", version, about, arg_required_else_help = true)]
 pub struct Arguments {
-    /// Where the network configurations are [default: /etc/cni/net.d]
+    /// Where the network configurations are; may be repeated [default: /etc/cni/net.d and its folders, /opt/cni/config,
+    /// /var/lib/opensvc/cni/net.d]
     #[arg(long, global = true, value_name = "FOLDER")]
-    pub conf_dir: Option<PathBuf>,
+    pub conf_dir: Vec<PathBuf>,
 
     /// What to do.
     #[command(subcommand)]
@@ -28,6 +34,7 @@ pub enum Command {
     ///
     /// A container's start does the same for its network. Repairs what was flushed or removed; changes nothing that is
     /// in place.
+    #[command(after_long_help = include_str!("args/examples/setup.txt"))]
     Setup {
         /// The networks [default: all that are configured for osvc plugins]
         #[arg(value_name = "NETWORK")]
@@ -42,40 +49,28 @@ pub enum Command {
         /// They receive from nodes that have not been changed yet: prune when all have.
         #[arg(long)]
         prune: bool,
+
+        /// Say nothing of what is in place
+        #[arg(short, long)]
+        quiet: bool,
     },
 
     /// Take networks off this node: bridges, tunnels, routes and rules
     ///
     /// Whether they are configured or not. Addresses, segments and keys are remembered: a network that is set up again is
     /// what it was.
-    Teardown {
-        /// The networks
-        #[arg(value_name = "NETWORK", required = true)]
-        networks: Vec<String>,
+    #[command(after_long_help = include_str!("args/examples/teardown.txt"))]
+    Teardown(Teardown),
 
-        /// Say what would be removed, and do nothing
-        #[arg(long)]
-        dry_run: bool,
+    /// List the networks, and how full they are
+    #[command(visible_alias = "list", after_long_help = include_str!("args/examples/ls.txt"))]
+    Ls(Chosen),
 
-        /// Also while containers have addresses or host ports in it
-        ///
-        /// A bridge with ports stays, without its gateway addresses.
-        #[arg(long)]
-        force: bool,
-    },
-
-    /// Give back the addresses and host ports of containers that are gone
-    ///
-    /// Only of those that provably are: of another boot, or whose network namespace is gone. Not needed for a range to
-    /// keep working, since the dead lose their addresses when these are needed.
-    Gc {
-        /// The networks [default: all]
-        #[arg(value_name = "NETWORK")]
-        networks: Vec<String>,
-
-        /// Say what would be given back, and do nothing
-        #[arg(long)]
-        dry_run: bool,
+    /// See and keep the addresses
+    Ip {
+        /// What to do.
+        #[command(subcommand)]
+        command: IpCommand,
     },
 
     /// See the host ports
@@ -85,15 +80,70 @@ pub enum Command {
         command: PortCommand,
     },
 
+    /// See what namespaces may hold
+    Claim {
+        /// What to do.
+        #[command(subcommand)]
+        command: ClaimCommand,
+    },
+
     /// List the other nodes of routed networks, and how their containers are reached
-    Peers {
-        /// The networks [default: all that are routed]
+    #[command(after_long_help = include_str!("args/examples/peers.txt"))]
+    Peers(Chosen),
+
+    /// Give back the addresses and host ports of containers that are gone
+    ///
+    /// Only of those that provably are: of another boot, or whose network namespace is gone. Not needed for a range to
+    /// keep working, since the dead lose their addresses when these are needed.
+    #[command(after_long_help = include_str!("args/examples/gc.txt"))]
+    Gc {
+        /// The networks [default: all]
         #[arg(value_name = "NETWORK")]
         networks: Vec<String>,
 
-        /// How to print it
-        #[arg(short, long, value_enum, default_value_t)]
-        output: Format,
+        /// Say what would be given back, and do nothing
+        #[arg(long)]
+        dry_run: bool,
+
+        /// Do not tell of networks that have nothing to give back
+        #[arg(short, long)]
+        quiet: bool,
+    },
+
+    /// Compare the stores with their indexes and with the kernel
+    Fsck(Fsck),
+
+    /// Find what keeps containers of this host from their networks, or will
+    ///
+    /// Each finding: what it is, why it matters, and the command that helps. Nothing is printed about what is in order.
+    #[command(after_long_help = include_str!("args/examples/doctor.txt"))]
+    Doctor(Chosen),
+
+    /// Take the addresses of running containers over from host-local, or give them back
+    ///
+    /// Change the type in the conflist first. No container is stopped; each keeps its address at its next start. May be
+    /// repeated, and stopped at any point.
+    Adopt(Adopt),
+
+    /// Print or write a hosts file with the names of all containers
+    Hosts(Hosts),
+
+    /// Fill in a template with what is known of networks and tunnels
+    ///
+    /// The functions of a template: network("NAME"), networks(), tunnels().
+    Render(Render),
+
+    /// Print changes of addresses, host ports and peers as they happen, a line of JSON each
+    Watch(Watch),
+
+    /// Print figures of all networks for Prometheus
+    Metrics(Metrics),
+
+    /// Write, check and edit network configurations
+    Conf {
+        /// What to do.
+        #[command(subcommand)]
+        command: ConfCommand,
     },
 
     /// WireGuard keys of routed networks
@@ -103,50 +153,11 @@ pub enum Command {
         command: WireguardCommand,
     },
 
-    /// Write and edit network configurations
-    Conf {
-        /// What to do.
-        #[command(subcommand)]
-        command: ConfCommand,
-    },
+    /// Print a script that completes this command's words
+    Completion(Completion),
 
-    /// See what namespaces may hold
-    Claim {
-        /// What to do.
-        #[command(subcommand)]
-        command: ClaimCommand,
-    },
-
-    /// See the addresses
-    Ip {
-        /// What to do.
-        #[command(subcommand)]
-        command: IpCommand,
-    },
-}
-
-/// What to do with claims.
-#[derive(Debug, Subcommand)]
-pub enum ClaimCommand {
-    /// List how many addresses each namespace may hold (`ipam.claims`), and holds
-    #[command(visible_alias = "list")]
-    Ls(Listing),
-}
-
-/// What to do with addresses.
-#[derive(Debug, Subcommand)]
-pub enum IpCommand {
-    /// List who has, or last had, which address
-    #[command(visible_alias = "list")]
-    Ls(Listing),
-}
-
-/// What to do with host ports.
-#[derive(Debug, Subcommand)]
-pub enum PortCommand {
-    /// List which port of this host leads to which container
-    #[command(visible_alias = "list")]
-    Ls(Listing),
+    /// Print or write the manual pages
+    Man(Man),
 }
 
 /// What to list, and how.
@@ -191,9 +202,14 @@ mod tests {
         };
         assert_eq!((network, output), (vec!["a".to_owned(), "b".to_owned()], Format::Json));
         let arguments = Arguments::try_parse_from(["osvc-net", "gc", "a", "--dry-run", "--conf-dir", "/x"]).unwrap();
-        assert_eq!(arguments.conf_dir, Some("/x".into()));
-        assert!(matches!(arguments.command, Command::Gc { networks, dry_run: true } if networks == ["a"]));
+        assert_eq!(arguments.conf_dir, [PathBuf::from("/x")]);
+        assert!(matches!(arguments.command, Command::Gc { networks, dry_run: true, .. } if networks == ["a"]));
         assert!(Arguments::try_parse_from(["osvc-net", "ip", "ls", "-o", "yaml"]).is_err());
         assert!(Arguments::try_parse_from(["osvc-net", "teardown"]).is_err(), "all networks are never meant by none");
+        assert!(Arguments::try_parse_from(["osvc-net", "teardown", "a", "--all"]).is_err(), "one of the two");
+        assert!(
+            Arguments::try_parse_from(["osvc-net", "fsck", "--dry-run"]).is_err(),
+            "nothing is done without --repair"
+        );
     }
 }

@@ -1,7 +1,5 @@
 //! Network configurations as runtimes find them: the files of a folder.
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use osvc_cni::protocol::{Call, CniArgs, Command, Config, PluginPath, SpecVersion};
@@ -12,17 +10,16 @@ use serde_json::{Map, Value};
 use crate::error::{Error, Place};
 use crate::locate;
 
-/// Where the runtimes look.
-pub const FOLDER: &str = "/etc/cni/net.d";
+mod files;
+mod whose;
+
+pub use files::{Unreadable, is_below, load_all, text, usual_folders};
 
 /// The plugin of networks that end with the host.
 pub const BRIDGE: &str = "osvc-bridge";
 
 /// The plugin that publishes ports, whoever gave the addresses.
 pub const PORTMAP: &str = "osvc-portmap";
-
-/// More than any configuration.
-const LIMIT: u64 = 8 << 20;
 
 /// The configuration of a network.
 #[derive(Debug)]
@@ -35,8 +32,10 @@ pub struct Definition {
     pub version: SpecVersion,
     /// The plugins.
     pub plugins: Vec<Plugin>,
-    /// Other files for a network of this name, which do not count.
+    /// Other files for a network of this name in the same folder, which do not count.
     pub shadowed: Vec<PathBuf>,
+    /// Files for a network of this name in other folders: another runtime's, which may see another network.
+    pub elsewhere: Vec<PathBuf>,
 }
 
 /// The configuration of one of a network's plugins.
@@ -85,55 +84,15 @@ impl Plugin {
         self.object.get("ipam")?.get("type")?.as_str()
     }
 
+    /// True if it is of this suite, or has its addresses from it.
+    pub fn is_ours(&self) -> bool {
+        self.kind.starts_with("osvc-") || self.ipam() == Some("osvc-ipam")
+    }
+
     /// True if this plugin allocates addresses as this suite does, or lets osvc-ipam do it.
     pub fn gives_addresses(&self) -> bool {
         (self.kind.starts_with("osvc-") && self.kind != PORTMAP) || self.ipam() == Some("osvc-ipam")
     }
-}
-
-/// The networks of a folder, and what is wrong with the files that hold none. Of several files for one network the
-/// first counts, as for the runtimes.
-///
-/// # Errors
-/// The folder cannot be read.
-pub fn load(folder: &Path) -> Result<(Vec<Definition>, Vec<Error>), Error> {
-    let fault = |source| Error::Read { path: folder.to_owned(), source };
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(fault)? {
-        let path = entry.map_err(fault)?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| ["conflist", "conf", "json"].iter().any(|known| extension == *known))
-        {
-            files.push(path);
-        }
-    }
-    files.sort();
-    let (mut definitions, mut faults) = (Vec::<Definition>::new(), Vec::new());
-    for file in files {
-        match read(&file) {
-            Ok(Some(new)) => match definitions.iter_mut().find(|known| known.name == new.name) {
-                Some(known) => known.shadowed.push(new.file),
-                None => definitions.push(new),
-            },
-            Ok(None) => {}
-            Err(error) => faults.push(error),
-        }
-    }
-    Ok((definitions, faults))
-}
-
-/// The network of a file; `None` if the file has gone meanwhile.
-fn read(file: &Path) -> Result<Option<Definition>, Error> {
-    let fault = |source| Error::Read { path: file.to_owned(), source };
-    let meta = match fs::metadata(file) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        meta => meta.map_err(fault)?,
-    };
-    if !meta.is_file() || meta.len() > LIMIT {
-        return Err(fault(std::io::Error::new(ErrorKind::InvalidData, "no file, or one of more than 8 MiB")));
-    }
-    parse(file, &fs::read(file).map_err(fault)?).map(Some)
 }
 
 /// The network in the text of a file.
@@ -167,7 +126,14 @@ pub fn parse(file: &Path, text: &[u8]) -> Result<Definition, Error> {
     };
     let plugins = objects.into_iter().enumerate().map(plugin).collect::<Result<_, _>>()?;
     match name.parse() {
-        Ok(name) => Ok(Definition { name, file: file.to_owned(), version, plugins, shadowed: Vec::new() }),
+        Ok(name) => Ok(Definition {
+            name,
+            file: file.to_owned(),
+            version,
+            plugins,
+            shadowed: Vec::new(),
+            elsewhere: Vec::new(),
+        }),
         Err(source) => Err(Error::Name { place: place(1, 1), name, source }),
     }
 }
@@ -227,24 +193,5 @@ mod tests {
         );
         assert!(failure(r#"{"name": "../a", "type": "x"}"#).contains("network name \"../a\": invalid characters"));
         assert!(failure(r#"{"name": "a", "type": "x", "cniVersion": "7.0"}"#).contains("incompatible CNI versions"));
-    }
-
-    #[test]
-    fn a_folder_with_good_and_bad_files() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
-        write("10-a.conflist", r#"{"name": "a", "plugins": [{"type": "osvc-bridge"}]}"#);
-        write("20-a.conflist", r#"{"name": "a", "plugins": [{"type": "bridge"}]}"#);
-        write("30-b.conf", r#"{"name": "b", "type": "bridge"}"#);
-        write("40-bad.json", "{");
-        write("README", "no configuration");
-        fs::create_dir(folder.path().join("folder.conf")).unwrap();
-        let (definitions, faults) = load(folder.path()).unwrap();
-        let names: Vec<_> =
-            definitions.iter().map(|network| (network.name.as_str(), &*network.plugins[0].kind)).collect();
-        assert_eq!(names, [("a", "osvc-bridge"), ("b", "bridge")]);
-        assert_eq!(definitions[0].shadowed, [folder.path().join("20-a.conflist")]);
-        assert_eq!(faults.len(), 2, "{faults:?}");
-        assert!(load(&folder.path().join("absent")).is_err());
     }
 }

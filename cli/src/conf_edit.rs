@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use osvc_cni::plugin::bridge;
 use osvc_cni::{Host, NetworkName};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::args::{ConfCommand, NewCommand, NewRouted};
+use crate::args::{ConfCommand, NewBridge, NewCommand, NewRouted};
+use crate::conf::{BRIDGE, PORTMAP};
 use crate::error::Error;
 use crate::networks::Networks;
 use crate::nodes::{Editing, NewNode, ROUTED, Removed};
@@ -19,6 +21,9 @@ const VERSION: &str = "1.0.0";
 pub fn run(host: &Host, networks: Networks, command: &ConfCommand) -> Result<(), Vec<Error>> {
     match command {
         ConfCommand::New { command: NewCommand::Routed(new) } => new_routed(host, new).map_err(|error| vec![error]),
+        ConfCommand::New { command: NewCommand::Bridge(new) } => new_bridge(host, new).map_err(|error| vec![error]),
+        // Writes nothing: see `lint`.
+        ConfCommand::Lint { .. } => Ok(()),
         ConfCommand::AddNode { network, node, addresses, subnet, public_key, dry_run } => {
             let new = NewNode {
                 name: node.clone(),
@@ -69,6 +74,9 @@ fn edit(
         for other in &definition.shadowed {
             told += &format!("{}: not edited, runtimes take network {name} from the first file\n", other.display());
         }
+        for other in &definition.elsewhere {
+            told += &format!("{}: not edited, it is another runtime's\n", other.display());
+        }
         let everywhere = format!("copy it to all nodes, and run `osvc-net setup {name}` on each");
         output::print(&format!("{told}{}: written, {everywhere}\n", file.display()))
     };
@@ -89,6 +97,36 @@ fn read(file: &Path) -> Result<(String, Value), Error> {
     Ok((text, document))
 }
 
+/// Prints a new configuration of a network of this host alone, after it was looked through.
+fn new_bridge(host: &Host, new: &NewBridge) -> Result<(), Error> {
+    let mut plugin = Map::new();
+    let mut set = |key: &str, value: Value| _ = plugin.insert(key.to_owned(), value);
+    set("type", BRIDGE.into());
+    set("network", one_or_list(new.network.iter().map(|text| text.as_str().into()).collect()));
+    if let Some(bridge) = &new.bridge {
+        set("bridge", bridge.as_str().into());
+    }
+    if let Some(vlan) = new.vlan {
+        set("vlan", vlan.into());
+    }
+    for (key, wanted) in [("public", new.public), ("isolate", new.isolate), ("spoofcheck", new.spoofcheck)] {
+        if wanted {
+            set(key, true.into());
+        }
+    }
+    let mut plugins = vec![Value::Object(plugin)];
+    if !new.no_ports {
+        plugins.push(json!({"type": PORTMAP, "capabilities": {"portMappings": true}}));
+    }
+    let document = json!({"cniVersion": VERSION, "name": new.name, "plugins": plugins});
+    let text = document::text(&document);
+    let definition = conf::parse(Path::new("-"), text.as_bytes())?;
+    let plugin = &definition.plugins[0];
+    let wrong = |source| Error::New { network: definition.name.clone(), source: Box::new(source) };
+    definition.call(plugin, host).and_then(|call| bridge::wanted(&call)).map_err(wrong)?;
+    output::print(&text)
+}
+
 /// Prints a new configuration, with all segments fixed.
 fn new_routed(host: &Host, new: &NewRouted) -> Result<(), Error> {
     let name: NetworkName = new.name.parse().map_err(|source| Error::NoName { name: new.name.clone(), source })?;
@@ -99,11 +137,15 @@ fn new_routed(host: &Host, new: &NewRouted) -> Result<(), Error> {
     output::print(&document::text(&document))
 }
 
-fn routed(new: &NewRouted) -> Value {
-    let one_or_list = |values: Vec<Value>| match <[Value; 1]>::try_from(values) {
+/// A key that takes one value or a list.
+fn one_or_list(values: Vec<Value>) -> Value {
+    match <[Value; 1]>::try_from(values) {
         Ok([one]) => one,
         Err(list) => list.into(),
-    };
+    }
+}
+
+fn routed(new: &NewRouted) -> Value {
     let mut plugin = Map::new();
     let mut set = |key: &str, value: Value| _ = plugin.insert(key.to_owned(), value);
     set("type", ROUTED.into());
@@ -186,7 +228,7 @@ mod tests {
             let Command::Conf { command } = Arguments::try_parse_from(words.split_whitespace()).unwrap().command else {
                 panic!("not conf")
             };
-            run(&host, Networks::load(&host, Some(folder.path())).unwrap(), &command)
+            run(&host, Networks::load(&host, &[folder.path().to_owned()]).unwrap(), &command)
         };
         run("add-node prod b 192.0.2.2 --dry-run").unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);

@@ -62,6 +62,14 @@ pub enum Error {
         /// Why.
         source: Box<osvc_cni::Error>,
     },
+    /// A configuration that would be wrong.
+    #[error("network {network}: {source}")]
+    New {
+        /// The network.
+        network: NetworkName,
+        /// Why.
+        source: Box<osvc_cni::Error>,
+    },
     /// A network.
     #[error("network {network}: {source}")]
     Network {
@@ -100,6 +108,30 @@ pub enum Error {
         network: NetworkName,
         /// By whom.
         tenants: String,
+    },
+    /// A network that is to go to another bridge while it is used.
+    #[error(
+        "network {network} is on bridge {bridge}, where {tenants} uses it: stop them, and the next setup moves it to {to}"
+    )]
+    StillThere {
+        /// Which.
+        network: NetworkName,
+        /// Where it is.
+        bridge: String,
+        /// Where it is to be.
+        to: String,
+        /// By whom it is used.
+        tenants: String,
+    },
+    /// A container that nothing but a restart helps.
+    #[error("network {network}: {address} of {holder} runs without its host end, which is gone: restart the container")]
+    Detached {
+        /// Which.
+        network: NetworkName,
+        /// Its address.
+        address: std::net::IpAddr,
+        /// Who it is.
+        holder: String,
     },
     /// Published ports that do not go with what their network's configuration says now.
     #[error(
@@ -206,9 +238,41 @@ pub enum Error {
     /// All that concerns no network of its own.
     #[error(transparent)]
     Core(Box<osvc_cni::Error>),
+    /// What only one command can meet.
+    #[error(transparent)]
+    Specific(Box<dyn std::error::Error + Send + Sync>),
+    /// SIGINT or SIGTERM came.
+    #[error("interrupted: what is told above is done, the rest is as it was; run it again")]
+    Interrupted,
     /// The list cannot be printed.
     #[error("cannot print: {0}")]
     Print(std::io::Error),
+}
+
+impl Error {
+    /// What only one command can meet.
+    pub fn specific(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Specific(Box::new(error))
+    }
+
+    /// True if the kernel refuses it to this user.
+    pub fn is_denied(&self) -> bool {
+        let mut source: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = source {
+            let denied = match error.downcast_ref::<std::io::Error>() {
+                Some(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
+                None => matches!(
+                    error.downcast_ref::<nix::errno::Errno>(),
+                    Some(nix::errno::Errno::EPERM | nix::errno::Errno::EACCES)
+                ),
+            };
+            if denied {
+                return true;
+            }
+            source = error.source();
+        }
+        false
+    }
 }
 
 impl<E: Into<osvc_cni::Error>> From<E> for Error {

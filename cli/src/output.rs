@@ -1,17 +1,18 @@
 //! Printing, to somebody who may have stopped reading.
 
+use std::borrow::Cow;
 use std::fmt::Display;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 
 use crate::error::Error;
 
-/// Prints on stdout. A closed pipe (`osvc-net ip ls | head`) is no failure.
+/// Prints on stdout: all that was to be done is done by then.
+///
+/// # Errors
+/// It cannot be printed, or nobody reads on (`osvc-net ip ls | head`).
 pub fn print(text: &str) -> Result<(), Error> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Error::Print(error)),
-        _ => Ok(()),
-    }
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Error::Print)
 }
 
 /// Prints an error, or anything else that is no result, on stderr.
@@ -21,39 +22,50 @@ pub fn complain(what: &dyn Display) {
 }
 
 /// Columns as wide as their widest cell, two spaces apart.
-pub fn table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> String {
-    let rows: Vec<[String; N]> = rows.iter().map(|row| row.each_ref().map(|cell| printable(cell))).collect();
+pub fn table<const N: usize, S: AsRef<str>>(header: [&str; N], rows: &[[S; N]]) -> String {
     let mut widths = header.map(str::len);
-    for row in &rows {
+    for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
+            *width = (*width).max(length(&printable(cell.as_ref())));
         }
     }
-    let mut text = String::new();
-    for row in std::iter::once(header.map(str::to_owned)).chain(rows) {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(widths) {
-            line += &format!("{cell:<width$}  ");
+    let mut text = String::with_capacity((widths.iter().sum::<usize>() + 2 * N) * (rows.len() + 1));
+    let mut line = |cells: [&str; N]| {
+        for (cell, width) in cells.into_iter().zip(widths) {
+            let cell = printable(cell);
+            text.push_str(&cell);
+            text.extend(std::iter::repeat_n(' ', width - length(&cell) + 2));
         }
-        text += line.trim_end();
+        text.truncate(text.trim_end().len());
         text.push('\n');
+    };
+    line(header);
+    for row in rows {
+        line(row.each_ref().map(AsRef::as_ref));
     }
     text
 }
 
+fn length(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.chars().count() }
+}
+
 /// The text without what a terminal would obey; an empty cell is `-`.
-fn printable(text: &str) -> String {
+fn printable(text: &str) -> Cow<'_, str> {
     if text.is_empty() {
-        return "-".to_owned();
+        return Cow::Borrowed("-");
     }
-    text.chars().fold(String::new(), |mut printable, character| {
+    if !text.chars().any(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().fold(String::new(), |mut printable, character| {
         if character.is_control() {
             printable.extend(character.escape_default());
         } else {
             printable.push(character);
         }
         printable
-    })
+    }))
 }
 
 /// The first 12 digits of an id that is a hash, as the runtimes' own lists show it.
@@ -81,6 +93,6 @@ mod tests {
             table(["A", "LONGER"], &[row("one", "1"), row("\u{1b}[2Jé", "")]),
             "A           LONGER\none         1\n\\u{1b}[2Jé  -\n"
         );
-        assert_eq!(table(["A"], &[]), "A\n");
+        assert_eq!(table::<1, String>(["A"], &[]), "A\n");
     }
 }

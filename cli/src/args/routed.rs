@@ -16,6 +16,10 @@ pub enum WireguardCommand {
         /// The network is not configured on this node yet
         #[arg(long)]
         new: bool,
+
+        /// Make no private key; say that one would be made
+        #[arg(long)]
+        dry_run: bool,
     },
 }
 
@@ -27,6 +31,18 @@ pub enum ConfCommand {
         /// What it is to be.
         #[command(subcommand)]
         command: NewCommand,
+    },
+
+    /// Say what is wrong with configurations: with file, line and column, and what may have been meant
+    #[command(after_long_help = include_str!("examples/conf-lint.txt"))]
+    Lint {
+        /// The files [default: all of the folders of configurations]
+        #[arg(value_name = "FILE")]
+        files: Vec<std::path::PathBuf>,
+
+        /// How to print it
+        #[arg(short, long, value_enum, default_value_t)]
+        output: super::Format,
     },
 
     /// Add a node to a routed network's configuration, and fix the segments of all
@@ -81,8 +97,47 @@ pub enum ConfCommand {
 /// A configuration to be written.
 #[derive(Debug, Subcommand)]
 pub enum NewCommand {
+    /// Networks of this host alone
+    #[command(after_long_help = include_str!("examples/conf-new-bridge.txt"))]
+    Bridge(NewBridge),
     /// One subnet for the cluster, of which each node has a segment
     Routed(NewRouted),
+}
+
+/// A bridge network to be.
+#[derive(Debug, Args)]
+pub struct NewBridge {
+    /// Its name
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    /// Its subnet; may be repeated, one of each family
+    #[arg(long, required = true, value_name = "SUBNET")]
+    pub network: Vec<String>,
+
+    /// No masquerading: its addresses are routable as they are
+    #[arg(long)]
+    pub public: bool,
+
+    /// Nothing passes between this network and another one of this host
+    #[arg(long)]
+    pub isolate: bool,
+
+    /// Its containers send only from their own addresses
+    #[arg(long)]
+    pub spoofcheck: bool,
+
+    /// A VLAN of the bridge
+    #[arg(long, value_name = "VLAN")]
+    pub vlan: Option<u16>,
+
+    /// The bridge device, also one that is there [default: obr_NAME]
+    #[arg(long, value_name = "DEVICE")]
+    pub bridge: Option<String>,
+
+    /// Publish no host ports: without the plugin osvc-portmap
+    #[arg(long)]
+    pub no_ports: bool,
 }
 
 /// A routed network to be.
