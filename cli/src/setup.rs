@@ -1,40 +1,57 @@
 //! `osvc-net setup`: makes networks what their configurations ask for, before a container does.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use osvc_cni::netlink::RouteSocket;
-use osvc_cni::netlink::netns::host_id;
 use osvc_cni::network::NetworkRecord;
-use osvc_cni::network::setup::{Site, Wanted};
+use osvc_cni::network::setup::Wanted;
 use osvc_cni::plugin::bridge;
 use osvc_cni::plugin::routed::How;
 use osvc_cni::portmap::config::Options;
-use osvc_cni::portmap::{self, Mended, Reconfigured};
+use osvc_cni::portmap::{self, Reconfigured};
 use osvc_cni::{Host, firewall, spoof};
 
 use crate::conf::{BRIDGE, PORTMAP};
 use crate::error::Error;
 use crate::networks::{Network, Networks};
 use crate::nodes::ROUTED;
-use crate::{output, routed_setup, teardown};
+use crate::waiting::Waiting;
+use crate::{interrupt, output, routed_setup, teardown};
+
+pub mod detached;
+mod establish;
 
 /// Sets up the named networks, or all that osvc-bridge serves, and prints what it found.
-pub fn run(host: &Host, networks: Networks, names: &[String], how: How) -> Result<(), Vec<Error>> {
+/// With `quiet` what is in place is not told.
+pub fn run(host: &Host, networks: Networks, names: &[String], how: How, quiet: bool) -> Result<(), Vec<Error>> {
     let dry_run = how.dry_run;
     let (chosen, mut errors) = networks.choose(names);
     let mut text = String::new();
-    let mut rules_wanted = Vec::new();
+    let (mut rules_wanted, mut warnings) = (Vec::new(), Vec::new());
+    let waiting = Waiting::new("setup");
     for network in &chosen {
-        match one(host, network, how) {
-            Ok(Some(Found { line, rules, faults })) => {
-                text += &line;
+        waiting.at(network.name.as_str());
+        if let Err(stopped) = interrupt::check() {
+            errors.push(stopped);
+            break;
+        }
+        match one(host, network, how, quiet) {
+            Ok(Some(Found { line, changed, rules, faults, warnings: more })) => {
+                warnings.extend(more.into_iter().map(|warning| (&network.name, warning)));
+                if changed || !quiet {
+                    text += &line;
+                }
                 errors.extend(faults);
                 rules_wanted.extend((!rules).then_some(&network.name));
             }
             Ok(None) => {
                 match teardown::report(host, network) {
-                    Ok(told) => text += &told.unwrap_or_default(),
-                    Err(error) => errors.push(error),
+                    Ok(told) => text += &told.filter(|_| !quiet).unwrap_or_default(),
+                    // What is known of it is not known to be all.
+                    Err(error) => {
+                        errors.push(error);
+                        continue;
+                    }
                 }
                 // Somebody else's network is wrong only where it was asked for by name.
                 if !names.is_empty() && !publishes(network) {
@@ -49,6 +66,7 @@ pub fn run(host: &Host, networks: Networks, names: &[String], how: How) -> Resul
             Err(error) => errors.push(error),
         }
     }
+    waiting.at("firewall rules and host ports");
     // The rules of all networks are one ruleset: swapped once.
     if !rules_wanted.is_empty() {
         let applied = if dry_run { firewall::available() } else { firewall::apply(host) };
@@ -62,19 +80,43 @@ pub fn run(host: &Host, networks: Networks, names: &[String], how: How) -> Resul
             Err(error) => errors.push(error.into()),
         }
     }
-    let (lines, found) = ports(host, &chosen, dry_run);
+    let (lines, found) = ports(host, &chosen, dry_run, quiet);
     text += &lines;
     errors.extend(found);
-    match source_checks(host, dry_run) {
+    match source_checks(host, dry_run, quiet) {
         Ok(told) => text += &told,
         Err(error) => errors.push(error),
+    }
+    for network in &chosen {
+        match detached::look(host, network) {
+            Ok(found) => {
+                errors.extend(found.detached.into_iter().map(|(address, record)| Error::Detached {
+                    network: network.name.clone(),
+                    address,
+                    holder: record.holder(),
+                }));
+                errors.extend(found.faults);
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    drop(waiting);
+    once(&mut errors);
+    for (network, warning) in warnings {
+        output::complain(&format_args!("network {network}: {warning}"));
     }
     errors.extend(output::print(&text).err());
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
+/// What several steps came upon is told once.
+fn once(errors: &mut Vec<Error>) {
+    let mut told = BTreeSet::new();
+    errors.retain(|error| told.insert(error.to_string()));
+}
+
 /// Host ports of all networks, which are one ruleset too, with what the configurations of these say of them now.
-fn ports(host: &Host, networks: &[Network], dry_run: bool) -> (String, Vec<Error>) {
+fn ports(host: &Host, networks: &[Network], dry_run: bool, quiet: bool) -> (String, Vec<Error>) {
     let (mut text, mut errors) = (String::new(), Vec::new());
     for network in networks {
         match reconfigure(host, network, dry_run) {
@@ -89,7 +131,7 @@ fn ports(host: &Host, networks: &[Network], dry_run: bool) -> (String, Vec<Error
         }
     }
     match portmap::mend(host, dry_run).map_err(osvc_cni::Error::from) {
-        Ok(found @ Mended { ports: 0, .. }) if found.is_whole() => {}
+        Ok(found) if found.is_whole() && (quiet || found.ports == 0) => {}
         Ok(found) if found.is_whole() => {
             let _ = writeln!(text, "host ports: in place, {} published", found.ports);
         }
@@ -107,7 +149,7 @@ fn ports(host: &Host, networks: &[Network], dry_run: bool) -> (String, Vec<Error
 }
 
 /// Source checks of all networks: they are one table too.
-fn source_checks(host: &Host, dry_run: bool) -> Result<String, Error> {
+fn source_checks(host: &Host, dry_run: bool, quiet: bool) -> Result<String, Error> {
     let found = spoof::mend(host, dry_run).map_err(osvc_cni::Error::from)?;
     let containers = found.attachments;
     let what = match found.rules {
@@ -116,7 +158,7 @@ fn source_checks(host: &Host, dry_run: bool) -> Result<String, Error> {
     };
     let done = if dry_run { "would be" } else { "were" };
     Ok(match (containers, found.is_whole()) {
-        (0, true) => String::new(),
+        (_, true) if quiet || containers == 0 => String::new(),
         (_, true) => format!("source checks: in place, {containers} containers\n"),
         (_, false) => format!("source checks: {what} {done} put right, {containers} containers\n"),
     })
@@ -146,16 +188,27 @@ fn publishes(network: &Network) -> bool {
 pub struct Found {
     /// What to tell of it.
     pub line: String,
+    /// Something was not as it should be.
+    pub changed: bool,
     /// Its firewall rules are there.
     pub rules: bool,
     /// What of it does not work although the rest does.
     pub faults: Vec<Error>,
+    /// What should be known although it works.
+    pub warnings: Vec<String>,
+}
+
+impl Found {
+    /// Something was done, and is told, although the rest of it went wrong.
+    pub fn halfway(line: String, fault: Error) -> Self {
+        Self { line, changed: true, rules: false, faults: vec![fault], warnings: Vec::new() }
+    }
 }
 
 /// Sets one network up; `None` if no plugin of ours does that.
-fn one(host: &Host, network: &Network, how: How) -> Result<Option<Found>, Error> {
+fn one(host: &Host, network: &Network, how: How, quiet: bool) -> Result<Option<Found>, Error> {
     if let Some((definition, plugin)) = network.plugin(ROUTED) {
-        return routed_setup::run(host, network, definition, plugin, how).map(Some);
+        return routed_setup::run(host, network, definition, plugin, how, quiet).map(Some);
     }
     let Some(definition) = &network.definition else { return Ok(None) };
     let Some(plugin) = definition.plugins.iter().find(|plugin| plugin.kind == BRIDGE) else { return Ok(None) };
@@ -165,54 +218,23 @@ fn one(host: &Host, network: &Network, how: How) -> Result<Option<Found>, Error>
     let Some(wanted) = bridge::wanted(&call).map_err(misconfigured)? else {
         let ipam = plugin.ipam().unwrap_or_default();
         let line = format!("{}: left to its first container, since {ipam} knows its addresses\n", network.name);
-        return Ok(Some(Found { line, rules: true, faults: Vec::new() }));
+        return Ok(Some(Found { line, changed: false, rules: true, faults: Vec::new(), warnings: Vec::new() }));
     };
     let failed = |source| Error::Network { network: network.name.clone(), source: Box::new(source) };
-    establish(host, &wanted, how.dry_run).map(Some).map_err(failed)
-}
-
-fn establish(host: &Host, wanted: &Wanted, dry_run: bool) -> Result<Found, osvc_cni::Error> {
-    let left = teardown::leave(host, &wanted.name, dry_run)?;
-    let netns = host_id()?;
-    let mut socket = RouteSocket::open()?;
-    let mut site = Site { host, netns: &netns, socket: &mut socket };
-    let found = site.in_place(wanted)?;
-    let mut state = if found.is_some() { "in place" } else { "set up" };
-    let mut setup = match found {
-        Some(setup) => setup,
-        None if dry_run => {
-            site.refuse(wanted)?;
-            // Its rules may be there all the same.
-            let recorded = if site.is_recorded(wanted)? { NetworkRecord::load(host, &wanted.name)? } else { None };
-            let rules = match recorded {
-                Some(record) => left.is_empty() && firewall::in_place(host, &record)?,
-                None => false,
-            };
-            let line = left + &line(wanted, "would be set up", None);
-            return Ok(Found { line, rules, faults: Vec::new() });
-        }
-        None => site.establish(wanted)?,
-    };
-    let mut note = None;
-    if dry_run {
-        let strays = site.strays(wanted, Some(&setup.bridge))?.len();
-        if strays > 0 {
-            note = Some(format!("{}: {strays} containers would be put back into the bridge\n", wanted.name));
-        }
-    } else if site.rejoin(wanted, &setup.bridge)? > 0 {
-        state = "set up";
-    }
-    if let Some(mtu) = site.other_mtu(wanted, &setup)? {
-        if dry_run {
-            *note.get_or_insert_default() += &format!("{}: MTU would become {mtu}\n", wanted.name);
-        } else {
-            site.change_mtu(&mut setup, mtu)?;
-            state = "set up";
+    let mut told = String::new();
+    if let Some(record) = teardown::former(host, &wanted)? {
+        establish::refuse_move(host, &wanted, &record).map_err(failed)?;
+        told = teardown::leave_bridge(host, &wanted, &record, how.dry_run)?;
+        if how.dry_run {
+            let line = told + &line(&wanted, "would be set up", None);
+            return Ok(Some(Found { line, changed: true, rules: false, faults: Vec::new(), warnings: Vec::new() }));
         }
     }
-    let rules = left.is_empty() && firewall::in_place(host, &setup.record)?;
-    let line = left + &line(wanted, state, Some(&setup.record)) + &note.unwrap_or_default();
-    Ok(Found { line, rules, faults: Vec::new() })
+    match establish::establish(host, &wanted, how.dry_run, &mut told) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if told.is_empty() => Err(failed(error)),
+        Err(error) => Ok(Some(Found::halfway(told, failed(error)))),
+    }
 }
 
 /// `podnet: in place, bridge obr_podnet with 10.22.0.1/16, MTU 1500`

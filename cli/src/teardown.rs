@@ -4,41 +4,68 @@ use std::fmt::Write;
 
 use osvc_cni::netlink::RouteSocket;
 use osvc_cni::netlink::netns::host_id;
+use osvc_cni::network::NetworkRecord;
+use osvc_cni::network::setup::Wanted;
 use osvc_cni::plugin::routed::Departed;
 use osvc_cni::routed::node;
-use osvc_cni::teardown::{How, Outcome, is_set_up, teardown};
+use osvc_cni::teardown::{How, Outcome, is_set_up, rehearse, teardown};
 use osvc_cni::{Host, NetworkName};
 
+use crate::args::Teardown;
 use crate::conf::BRIDGE;
 use crate::error::Error;
 use crate::networks::{Network, Networks};
 use crate::nodes::ROUTED;
-use crate::output;
+use crate::waiting::Waiting;
+use crate::{interrupt, output};
 
 /// Takes the named networks off this node, and prints what was removed.
-pub fn run(host: &Host, networks: Networks, names: &[String], how: How) -> Result<(), Vec<Error>> {
-    let (chosen, mut errors) = networks.choose(names);
-    let mut text = String::new();
+pub fn run(host: &Host, networks: Networks, what: &Teardown, how: How) -> Result<(), Vec<Error>> {
+    let (mut chosen, mut errors) = networks.choose(&what.networks);
+    if what.all {
+        chosen.retain(|network| is_of_ours(host, network));
+    }
+    let (mut text, mut gone) = (String::new(), Vec::new());
+    let waiting = Waiting::new("teardown");
     for network in &chosen {
+        waiting.at(network.name.as_str());
+        if let Err(stopped) = interrupt::check() {
+            errors.push(stopped);
+            break;
+        }
         let name = &network.name;
-        match one(host, network, how) {
-            Ok(Outcome::Gone(changes)) if changes.is_empty() => {
-                let _ = writeln!(text, "{name}: nothing of it is set up");
+        match one(host, network, how, &gone) {
+            Ok(Outcome::Gone(changes)) => {
+                match changes.is_empty() {
+                    true => text += &format!("{name}: nothing of it is set up\n"),
+                    false => text += &lines(name, &changes),
+                }
+                gone.push(name.clone());
             }
-            Ok(Outcome::Gone(changes)) => text += &lines(name, &changes),
             Ok(Outcome::InUse(tenants)) => {
                 errors.push(Error::InUse { network: name.clone(), tenants: tenants.to_string() });
             }
             Err(error) => errors.push(error),
         }
     }
+    drop(waiting);
     errors.extend(output::print(&text).err());
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-fn one(host: &Host, network: &Network, how: How) -> Result<Outcome, Error> {
+/// True if a plugin of ours sets the network up, or has done so.
+fn is_of_ours(host: &Host, network: &Network) -> bool {
+    [BRIDGE, ROUTED].iter().any(|kind| network.plugin(kind).is_some()) || is_set_up(host, &network.name).unwrap_or(true)
+}
+
+/// `gone` would be those before it.
+fn one(host: &Host, network: &Network, how: How, gone: &[NetworkName]) -> Result<Outcome, Error> {
     let folder = network.address_folders(host).map(|folders| folders.ours);
-    teardown(host, &network.name, folder.as_deref(), how).map_err(|error| failed(&network.name, error))
+    let outcome = match how.dry_run {
+        true => rehearse(host, &network.name, folder.as_deref(), how.force, gone),
+        false => teardown(host, &network.name, folder.as_deref(), how),
+    };
+    outcome.map_err(|error| failed(&network.name, error))
 }
 
 fn lines(name: &NetworkName, changes: &[String]) -> String {
@@ -59,7 +86,7 @@ pub fn departed(host: &Host, network: &Network, why: &Departed, dry_run: bool) -
     if !is_set_up(host, name).map_err(|error| failed(name, error))? {
         return Ok(None);
     }
-    let told = match one(host, network, How { dry_run, force: false })? {
+    let told = match one(host, network, How { dry_run, force: false }, &[])? {
         Outcome::Gone(changes) => {
             let done = if dry_run { "it would be taken off this node" } else { "it was taken off this node" };
             format!("{name}: {why}: {done}\n") + &lines(name, &changes)
@@ -71,11 +98,39 @@ pub fn departed(host: &Host, network: &Network, why: &Departed, dry_run: bool) -
     Ok(Some(told))
 }
 
+/// The record of a network that is on another bridge than its configuration names by now; none if it is on none.
+pub fn former(host: &Host, wanted: &Wanted) -> Result<Option<NetworkRecord>, Error> {
+    let netns = host_id().map_err(|error| failed(&wanted.name, error.into()))?;
+    let record = NetworkRecord::load(host, &wanted.name)?.filter(|record| record.is_of(host, &netns));
+    Ok(record.filter(|record| record.bridge != wanted.bridge.name))
+}
+
+/// Takes a network off the bridge that its configuration named before, so that it can be set up on another.
+///
+/// # Errors
+/// [`Error::StillThere`] while containers use it.
+pub fn leave_bridge(host: &Host, wanted: &Wanted, record: &NetworkRecord, dry_run: bool) -> Result<String, Error> {
+    let name = &wanted.name;
+    let left = osvc_cni::teardown::leave_bridge(host, name, wanted.ipam.as_deref(), dry_run);
+    match left.map_err(|error| failed(name, error))? {
+        Outcome::Gone(changes) => Ok(lines(name, &changes)),
+        Outcome::InUse(tenants) => Err(Error::StillThere {
+            network: name.clone(),
+            bridge: record.bridge.clone(),
+            to: wanted.bridge.name.clone(),
+            tenants: tenants.to_string(),
+        }),
+    }
+}
+
 /// What a network had as a routed one, now that it is another kind's: removed, or told.
 pub fn leave(host: &Host, name: &NetworkName, dry_run: bool) -> Result<String, osvc_cni::Error> {
     let (netns, mut socket) = (host_id()?, RouteSocket::open()?);
-    let act = if dry_run { node::would_remove } else { node::leave };
-    Ok(lines(name, &act(host, &netns, &mut socket, name)?))
+    let changes = match dry_run {
+        true => node::would_remove(host, &netns, &mut socket, name, &[])?,
+        false => node::leave(host, &netns, &mut socket, name)?,
+    };
+    Ok(lines(name, &changes))
 }
 
 /// What is set up here and in no configuration of ours: told, and left alone. Somebody may have taken away a

@@ -280,6 +280,11 @@ impl Sandbox {
         outside
     }
 
+    /// The operator's command, which is built and put there with the plugins.
+    pub fn osvc_net(&self, words: &[&str]) -> Output {
+        self.run(&[&["/opt/cni/bin/osvc-net"], words].concat())
+    }
+
     /// One echo request from a namespace.
     pub fn ping(&self, from: &Netns, to: &str) -> bool {
         self.run_in(from, &["ping", "-n", "-c", "1", "-W", "2", to]).rc == 0

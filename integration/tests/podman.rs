@@ -111,6 +111,35 @@ fn p10_p11_a_reboot_without_any_del_keeps_every_address() {
     noted(&sandbox, "three reboots, everything killed without DEL and /run wiped: same addresses and MACs");
 }
 
+/// A network that podman does not use is one that it removes. Somebody else may: here a container of another runtime.
+#[test]
+fn podman_network_prune_under_another_runtimes_container_tears_nothing_down() {
+    let sandbox = machine(&example());
+    sandbox.outside();
+    let mut config = example()["plugins"][0].clone();
+    config["name"] = json!("osvc");
+    config["cniVersion"] = json!("1.0.0");
+    let netns = sandbox.netns("other");
+    let other = sandbox.plugin("osvc-bridge").config(config).container("other").netns(&netns).named("other");
+    let result = other.add();
+    let told = podman(&sandbox, &["network", "prune", "-f"]).ok();
+    assert!(told.contains("osvc"), "podman took it away: {told}");
+    assert!(!sandbox.exists(&format!("{}/osvc.conflist", podman::CONF)), "podman took it away");
+    let state = || (sandbox.ip("-o link"), sandbox.ruleset());
+    let before = state();
+    let words = ["/opt/cni/bin/osvc-net", "--conf-dir", podman::CONF];
+    let osvc_net = |command: &str| sandbox.run(&[words.as_slice(), &[command]].concat());
+    let told = osvc_net("setup").ok();
+    assert!(told.contains("osvc: set up here, but it has no configuration any more: left alone"), "{told}");
+    osvc_net("gc").ok();
+    assert_eq!(state(), before);
+    other.check(&result);
+    assert!(sandbox.ping(&netns, "198.51.100.1"), "the container reaches outside");
+    assert!(osvc_net("ls").ok().contains("osvc"), "it is listed as long as there is something of it");
+    other.del();
+    noted(&sandbox, "podman network prune under another runtime's container: nothing is torn down");
+}
+
 #[test]
 fn a_small_range_survives_reboots_without_ever_being_full() {
     let mut sandbox = machine(&network(

@@ -73,8 +73,7 @@ impl Node {
 
     /// Runs `osvc-net` with these words.
     pub fn osvc_net(&self, words: &[&str]) -> Output {
-        let argv: Vec<&str> = std::iter::once("/opt/cni/bin/osvc-net").chain(words.iter().copied()).collect();
-        self.sandbox.run(&argv)
+        self.sandbox.osvc_net(words)
     }
 
     /// A call for a container in a namespace of this node, called as the namespace is.

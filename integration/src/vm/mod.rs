@@ -148,8 +148,14 @@ impl Vm {
             let name = program.file_name().unwrap_or_default();
             archive.link(&Path::new("usr/local/bin").join(name), &program.display().to_string());
         }
-        for plugin in plugin_folder().read_dir().into_iter().flatten().flatten() {
-            archive.file(&Path::new("opt/cni/bin").join(plugin.file_name()), &system::read(&plugin.path()));
+        // Manual pages lie beside the programs, in a folder.
+        let built = plugin_folder().read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+        let built: Vec<PathBuf> = built.filter(|path| path.is_file()).collect();
+        // Those that are not built for release are dynamic.
+        system::add_programs(&mut archive, &system::libraries(&built));
+        for plugin in built {
+            let name = plugin.file_name().unwrap_or_default();
+            archive.file(&Path::new("opt/cni/bin").join(name), &system::read(&plugin));
         }
         for (path, content) in &self.files {
             archive.file(path, content.as_bytes());

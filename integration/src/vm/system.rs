@@ -122,15 +122,19 @@ pub(super) fn add_busybox(archive: &mut Archive) {
 
 /// Puts programs where they are on this host, their libraries as well.
 pub(super) fn add_programs(archive: &mut Archive, programs: &[PathBuf]) {
-    // For a static program ldd fails and names no library.
-    let libraries = words(Command::new("ldd").args(programs));
-    let libraries = libraries.iter().filter(|word| word.starts_with('/') && !word.ends_with(':')).map(PathBuf::from);
-    for path in programs.iter().cloned().chain(libraries) {
+    for path in programs.iter().cloned().chain(libraries(programs)) {
         // The folder may be a link (/lib is usr/lib), the file's name is what it is asked for by.
         let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
         let folder = folder.unwrap_or_else(|| panic!("{} lies in no folder", path.display()));
         archive.file(&folder.join(path.file_name().unwrap_or_default()), &read(&path));
     }
+}
+
+/// The libraries of programs.
+pub(super) fn libraries(programs: &[PathBuf]) -> Vec<PathBuf> {
+    // For a static program ldd fails and names no library.
+    let words = words(Command::new("ldd").args(programs));
+    words.iter().filter(|word| word.starts_with('/') && !word.ends_with(':')).map(PathBuf::from).collect()
 }
 
 /// Where a program is.
