@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use osvc_cni::ipam::claims::Claims;
-use osvc_cni::ipam::liveness::{Kernel, Liveness, Witness};
+use osvc_cni::ipam::liveness::{Census, Liveness, Witness};
 use osvc_cni::{Host, NetworkName};
 use serde_json::{Value, json};
 
 use crate::args::Format;
 use crate::error::Error;
+use crate::ip::select;
 use crate::networks::{Network, Networks};
 use crate::output;
 
@@ -27,7 +28,10 @@ pub fn list(host: &Host, networks: Networks, names: &[String], format: Format) -
     let mut rows = Vec::new();
     for network in &chosen {
         match of_network(host, network) {
-            Ok(found) => rows.extend(found),
+            Ok((found, faults)) => {
+                rows.extend(found);
+                errors.extend(faults);
+            }
             Err(error) => errors.push(Error::Network { network: network.name.clone(), source: Box::new(error) }),
         }
     }
@@ -40,18 +44,18 @@ pub fn list(host: &Host, networks: Networks, names: &[String], format: Format) -
 }
 
 /// Every namespace with a claim, and every other that holds something. None if the network has no claims.
-fn of_network<'a>(host: &Host, network: &'a Network) -> Result<Vec<Row<'a>>, osvc_cni::Error> {
-    let Some(call) = network.address_call(host).transpose()? else { return Ok(Vec::new()) };
+fn of_network<'a>(host: &Host, network: &'a Network) -> Result<(Vec<Row<'a>>, Vec<Error>), osvc_cni::Error> {
+    let Some(call) = network.address_call(host).transpose()? else { return Ok(Default::default()) };
     let claims = Claims::of_call(&call)?;
     if claims == Claims::default() {
-        return Ok(Vec::new());
+        return Ok(Default::default());
     }
     let mut held: BTreeMap<String, u64> = claims.names().map(|name| (name.to_owned(), 0)).collect();
-    let folder = network.address_folders(host).map(|folders| folders.ours);
-    let mut witness = Kernel::new(host).in_a_hurry();
-    for (_, record) in osvc_cni::ipam::list(host, &network.name, folder.as_deref())? {
+    let mut witness = Census::new(host);
+    let (snapshot, faults) = select::records(host, network);
+    for (_, record) in &snapshot.records {
         // The dead give up what they have when somebody needs it.
-        if record.is_held() && witness.judge(&record) != Liveness::Dead {
+        if record.is_held() && witness.judge(record) != Liveness::Dead {
             *held.entry(record.key.namespace().to_owned()).or_default() += 1;
         }
     }
@@ -61,7 +65,7 @@ fn of_network<'a>(host: &Host, network: &'a Network) -> Result<Vec<Row<'a>>, osv
         namespace,
         held,
     };
-    Ok(held.into_iter().map(row).collect())
+    Ok((held.into_iter().map(row).collect(), faults))
 }
 
 fn table(rows: &[Row<'_>]) -> String {
