@@ -11,9 +11,15 @@ TOOLS := $(abspath target/tools)
 BIN := $(abspath bin)
 REPORT := $(abspath target/integration-report)
 VM := $(abspath target/vm)
-PREFIX ?= /opt/cni/bin
-SBIN ?= /usr/local/sbin
+# Where `make install` puts things: plugins where the runtimes look for them, all else under PREFIX.
+PREFIX ?= /usr/local
+CNIBIN ?= /opt/cni/bin
 CNITOOL_VERSION := v1.3.0
+CARGO_DEB_VERSION := 3.8.0
+MAN := $(abspath share/man)
+COMPLETIONS := $(abspath share/completions)
+DEB := $(abspath target/deb)
+CARGO := $(abspath target/cargo)
 # Static, for any distribution. Without what nobody reads (lean.ld), with relocations in the short form (RELR), and with
 # what occurs time and again once (outliner).
 LEAN := -C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs \
@@ -25,7 +31,7 @@ PLUGINS := osvc-ipam osvc-bridge osvc-routed osvc-portmap
 NEEDS := podman:podman containerd:containerd ctr:containerd runc:runc conmon:conmon nft:nftables ip:iproute2 \
   ping:iputils-ping strace:strace jq:jq iptables:iptables pgrep:procps unshare:util-linux xargs:findutils \
   /usr/bin/time:time /bin/busybox:busybox-static /usr/lib/cni/bridge:containernetworking-plugins \
-  tcpdump:tcpdump tar:tar qemu-system-x86_64:qemu-system-x86 setpriv:util-linux wg:wireguard-tools
+  tcpdump:tcpdump tar:tar systemd-analyze:systemd deb-systemd-helper:init-system-helpers qemu-system-x86_64:qemu-system-x86 setpriv:util-linux wg:wireguard-tools
 MISSING = $(shell PATH=$$PATH:/usr/sbin:/sbin; for need in $(NEEDS); do \
   command -v "$${need%%:*}" >/dev/null 2>&1 || echo "$${need##*:}"; done | sort -u)
 
@@ -33,10 +39,11 @@ export OSVC_BIN := $(BIN)
 export OSVC_TOOLS := $(TOOLS)
 export OSVC_REPORT := $(REPORT)
 export OSVC_VM := $(VM)
+export OSVC_DEB := $(DEB)
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build the static release binaries into bin/
@@ -73,7 +80,7 @@ demo: deps build ## show it: stable addresses with podman, in namespaces of its 
 	$(SUDO) integration/demo.sh $(BIN)
 
 .PHONY: test
-test: deps build cnitool kernel ## run all tests, with real runtimes, in namespaces of their own
+test: deps build cnitool kernel deb ## run all tests, with real runtimes, in namespaces of their own
 	@mkdir -p $(dir $(REPORT)); : > $(REPORT)
 	@if [ "$$(id -u)" -ne 0 ]; then echo "the tests make namespaces: run \`sudo -E make test\`" >&2; exit 1; fi
 	cargo test --workspace --no-fail-fast || { rc=$$?; $(MAKE) -s report; exit $$rc; }
@@ -92,7 +99,44 @@ lint: ## formatting and lints, as CI has them
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
+.PHONY: manual
+manual: build ## write manual pages and completions into share/
+	rm -rf $(MAN) $(COMPLETIONS); mkdir -p $(COMPLETIONS)
+	$(BIN)/osvc-net man $(MAN)
+	$(BIN)/osvc-net completion bash > $(COMPLETIONS)/osvc-net
+	$(BIN)/osvc-net completion zsh > $(COMPLETIONS)/_osvc-net
+	$(BIN)/osvc-net completion fish > $(COMPLETIONS)/osvc-net.fish
+
 .PHONY: install
-install: build ## install the plugins into /opt/cni/bin (PREFIX) and osvc-net into /usr/local/sbin (SBIN)
-	$(SUDO) install -D -m 0755 -t $(DESTDIR)$(PREFIX) $(addprefix $(BIN)/,$(PLUGINS))
-	$(SUDO) install -D -m 0755 -t $(DESTDIR)$(SBIN) $(BIN)/osvc-net
+install: manual ## install plugins (CNIBIN=/opt/cni/bin) and osvc-net with units and manual (PREFIX=/usr/local, DESTDIR=)
+	$(SUDO) install -D -m 0755 -t $(DESTDIR)$(CNIBIN) $(addprefix $(BIN)/,$(PLUGINS))
+	$(SUDO) install -D -m 0755 -t $(DESTDIR)$(PREFIX)/sbin $(BIN)/osvc-net
+	$(SUDO) install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(MAN)/*.8
+	$(SUDO) install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(COMPLETIONS)/osvc-net
+	$(SUDO) install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(COMPLETIONS)/_osvc-net
+	$(SUDO) install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d $(COMPLETIONS)/osvc-net.fish
+	$(SUDO) install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system packaging/systemd/*.service \
+	  packaging/systemd/*.path packaging/systemd/*.timer
+	$(SUDO) install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/systemd/networkd.conf.d packaging/networkd/osvc-cni.conf
+	$(SUDO) install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/systemd/network packaging/networkd/05-osvc-cni.network
+
+.PHONY: uninstall
+uninstall: ## stop the units and remove what install put there; networks and addresses stay
+	@if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then \
+	  $(SUDO) systemctl disable --now $(notdir $(wildcard packaging/systemd/*)) || true; fi
+	$(SUDO) rm -f $(addprefix $(DESTDIR)$(CNIBIN)/,$(PLUGINS)) $(DESTDIR)$(PREFIX)/sbin/osvc-net \
+	  $(DESTDIR)$(PREFIX)/share/man/man8/osvc-net*.8 \
+	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/osvc-net \
+	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_osvc-net \
+	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/osvc-net.fish \
+	  $(addprefix $(DESTDIR)$(PREFIX)/lib/systemd/system/,$(notdir $(wildcard packaging/systemd/*))) \
+	  $(DESTDIR)$(PREFIX)/lib/systemd/networkd.conf.d/osvc-cni.conf \
+	  $(DESTDIR)$(PREFIX)/lib/systemd/network/05-osvc-cni.network
+
+$(CARGO)/bin/cargo-deb:
+	cargo install --quiet --root $(CARGO) --version $(CARGO_DEB_VERSION) --locked cargo-deb
+
+.PHONY: deb
+deb: manual $(CARGO)/bin/cargo-deb ## make the Debian package, in target/deb/
+	rm -rf $(DEB); mkdir -p $(DEB)
+	$(CARGO)/bin/cargo-deb --package osvc-net --no-build --no-strip --target $(TARGET) --output $(DEB)/
