@@ -182,7 +182,7 @@ fn gc_gives_back_what_the_dead_held_on_a_segment() {
     assert!(!pod.addresses.iter().any(|address| done.contains(&format!("{address} "))), "{done}");
     assert_eq!(node.sandbox.held(Family::Osvc, "net").len(), 2);
     assert_eq!(node.everything(), network, "the network itself is in service");
-    assert_eq!(node.osvc_net(&["gc"]).ok(), "");
+    assert_eq!(node.osvc_net(&["gc"]).ok(), "net: nothing to give back\n");
     noted("osvc-net gc on a routed network");
 }
 
