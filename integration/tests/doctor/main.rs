@@ -12,6 +12,7 @@ mod runtimes;
 mod several;
 mod vm;
 
+use integration::cluster::{Cluster, Underlay};
 use integration::{Netns, Output, Sandbox, report};
 use serde_json::{Value, json};
 
@@ -122,4 +123,17 @@ fn silent(sandbox: &Sandbox) {
 fn help(sandbox: &Sandbox, finding: &Value) {
     let commands = finding["help"].as_str().unwrap();
     sandbox.sh(&format!("set -e; export {PATH}:/opt/cni/bin\n{commands}")).ok();
+}
+
+/// Sets a network up on all nodes: direct routes on a link, VXLAN behind a router.
+fn by_vxlan(cluster: &Cluster) -> Value {
+    let mut config = cluster.network("net", Underlay::V4, &[("10.11.0.0/16", 24)]);
+    config["cniVersion"] = json!("1.0.0");
+    config["tunnelMode"] = json!("vxlan");
+    cluster.install(&config);
+    for node in &cluster.nodes {
+        quiet(&node.sandbox);
+        node.osvc_net(&["setup"]).ok();
+    }
+    config
 }

@@ -1,10 +1,10 @@
 //! Records of what was set up: torn ones, newer ones, those of before a reboot.
 
 use integration::Sandbox;
-use integration::cluster::{Cluster, Underlay};
+use integration::cluster::Cluster;
 use serde_json::json;
 
-use crate::{doctor, help, machine, only, quiet, silent};
+use crate::{doctor, help, machine, only, silent};
 
 const RECORD: &str = "/var/lib/cni/osvc/networks/net1.json";
 
@@ -54,14 +54,7 @@ fn a_torn_record_stays_where_it_is_for_those_who_only_look() {
 #[test]
 fn torn_and_newer_records_of_a_routed_network() {
     let cluster = Cluster::new(&[0, 0], &[]);
-    let mut config = cluster.network("net", Underlay::V4, &[("10.11.0.0/16", 24)]);
-    config["cniVersion"] = json!("1.0.0");
-    config["tunnelMode"] = json!("vxlan");
-    cluster.install(&config);
-    for node in &cluster.nodes {
-        quiet(&node.sandbox);
-        node.osvc_net(&["setup"]).ok();
-    }
+    crate::by_vxlan(&cluster);
     let sandbox = &cluster.nodes[0].sandbox;
     silent(sandbox);
     let files = sandbox.sh("find /var/lib/cni/osvc/segments /var/lib/cni/osvc/routed -name net.json").ok();

@@ -8,14 +8,7 @@ use crate::{fake, findings, help, names, one_of, only, quiet, silent};
 /// Nodes 1 and 2 on one link, node 3 behind a router: direct and by VXLAN.
 fn cluster() -> (Cluster, Value) {
     let cluster = Cluster::three();
-    let mut config = cluster.network("net", Underlay::V4, &[("10.11.0.0/16", 24)]);
-    config["cniVersion"] = json!("1.0.0");
-    config["tunnelMode"] = json!("vxlan");
-    cluster.install(&config);
-    for node in &cluster.nodes {
-        quiet(&node.sandbox);
-        node.osvc_net(&["setup"]).ok();
-    }
+    let config = crate::by_vxlan(&cluster);
     (cluster, config)
 }
 

@@ -1,10 +1,10 @@
 //! Several faults at once: none hides another that a different command helps.
 
 use integration::Sandbox;
-use integration::cluster::{Cluster, Underlay};
+use integration::cluster::Cluster;
 use serde_json::{Value, json};
 
-use crate::{DROP, fake, findings, help, machine, names, net1, only, quiet, silent, start, write};
+use crate::{DROP, fake, findings, help, machine, names, net1, only, silent, start, write};
 
 /// The findings of these ids, in this order and no others.
 #[track_caller]
@@ -53,14 +53,7 @@ fn a_drop_that_is_left_alone_and_rules_that_are_gone() {
 #[test]
 fn a_list_that_contradicts_the_plan_and_a_node_that_is_down() {
     let cluster = Cluster::three();
-    let mut config = cluster.network("net", Underlay::V4, &[("10.11.0.0/16", 24)]);
-    config["cniVersion"] = json!("1.0.0");
-    config["tunnelMode"] = json!("vxlan");
-    cluster.install(&config);
-    for node in &cluster.nodes {
-        quiet(&node.sandbox);
-        node.osvc_net(&["setup"]).ok();
-    }
+    let mut config = crate::by_vxlan(&cluster);
     let [first, second] = [0, 1].map(|index| &cluster.nodes[index]);
     silent(&first.sandbox);
     // Whatever is wrong with the host.

@@ -191,9 +191,6 @@ fn apply(store: &mut Store, plan: &Plan) -> Result<(), Error> {
     for path in plan.kept.iter().map(|address| store.path(*address)) {
         File::open(&path).and_then(|file| file.sync_all()).map_err(|error| Error::io("write", &path, error))?;
     }
-    // The folder, and those above it in case that they are new: `<state>/ipam/<network>`.
-    for path in store.folder.ancestors().take(4) {
-        File::open(path).and_then(|file| file.sync_all()).map_err(|error| Error::io("write", path, error))?;
-    }
-    Ok(())
+    // The folder may be new.
+    store.settle()
 }

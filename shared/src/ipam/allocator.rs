@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use super::claims::Claims;
 use super::liveness::{Liveness, Witness};
 use super::range::RangeSet;
-use super::record::{FORMAT, Record, State};
+use super::record::{Record, State};
 use super::search::{Neighbours, Search};
 use super::store::{Change, Store};
 use super::timestamp::format;
@@ -182,23 +182,8 @@ impl<'a> Allocator<'a> {
     fn grant(&mut self, address: IpAddr, before: Option<Record>, instance: u32, requested: bool) {
         let request = self.request;
         let same_key = before.as_ref().filter(|record| record.key == request.key);
-        let record = Record {
-            v: FORMAT,
-            key: request.key.clone(),
-            instance,
-            object: request.object.clone(),
-            rid: request.rid.clone(),
-            container: request.attachment.container.to_string(),
-            ifname: request.attachment.ifname.to_string(),
-            netns: request.netns_ref(),
-            host: request.host_end.clone(),
-            boot: self.search.store.boot(),
-            state: State::Held,
-            uses: same_key.map_or(0, |record| record.uses).saturating_add(1),
-            requested: requested || same_key.is_some_and(|record| record.requested),
-            pinned: same_key.is_some_and(|record| record.pinned || record.state == State::Reserved),
-            since: self.now.clone(),
-        };
+        let boot = self.search.store.boot();
+        let record = request.held(same_key, instance, requested, boot, self.now.clone());
         self.search.changes.push(Change { address, before, after: Some(record) });
     }
 

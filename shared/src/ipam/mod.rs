@@ -216,6 +216,27 @@ impl Request {
     fn netns_ref(&self) -> Option<NetnsRef> {
         self.netns.clone().map(|(path, id)| NetnsRef::new(path, id))
     }
+
+    /// The record of an address that this one has from now on. `before`: its record, if it was this key's.
+    fn held(&self, before: Option<&Record>, instance: u32, requested: bool, boot: String, since: String) -> Record {
+        Record {
+            v: record::FORMAT,
+            key: self.key.clone(),
+            instance,
+            object: self.object.clone(),
+            rid: self.rid.clone(),
+            container: self.attachment.container.to_string(),
+            ifname: self.attachment.ifname.to_string(),
+            netns: self.netns_ref(),
+            host: self.host_end.clone(),
+            boot,
+            state: record::State::Held,
+            uses: before.map_or(0, |record| record.uses).saturating_add(1),
+            requested: requested || before.is_some_and(|record| record.requested),
+            pinned: before.is_some_and(|record| record.pinned || record.state == record::State::Reserved),
+            since,
+        }
+    }
 }
 
 /// An address with its prefix length, and the gateway of its range.

@@ -9,7 +9,7 @@ use super::super::host_local::Entry;
 use super::super::key::Key;
 use super::super::liveness::{Kernel, Liveness, Witness};
 use super::super::range::RangeSet;
-use super::super::record::{FORMAT, NetnsRef, Record, State};
+use super::super::record::{NetnsRef, Record, State};
 use super::super::search::Neighbours;
 use super::super::snapshot::Snapshot;
 use super::super::store::{Change, Store};
@@ -184,23 +184,9 @@ impl Planner<'_> {
         let instance = ours.map_or(instance, |record| record.instance);
         plan.kept.push(address);
         if ours.is_none() {
-            let record = Record {
-                v: FORMAT,
-                key: request.key.clone(),
-                instance,
-                object: request.object.clone(),
-                rid: request.rid.clone(),
-                container: request.attachment.container.to_string(),
-                ifname: request.attachment.ifname.to_string(),
-                netns: self.netns.clone(),
-                host: request.host_end.clone(),
-                boot: self.host.boot.clone(),
-                state: State::Held,
-                uses: same_key.map_or(0, |record| record.uses).saturating_add(1),
-                requested: self.is_requested(address) || same_key.is_some_and(|record| record.requested),
-                pinned: same_key.is_some_and(|record| record.pinned || record.state == State::Reserved),
-                since: timestamp::format(entry.since),
-            };
+            let (requested, since) = (self.is_requested(address), timestamp::format(entry.since));
+            let record = request.held(same_key, instance, requested, self.host.boot.clone(), since);
+            let record = Record { netns: self.netns.clone(), ..record };
             plan.changes.push(Change { address, before, after: Some(record) });
         }
         for (at, record) in memories.into_iter().filter(|(_, record)| record.instance == instance) {

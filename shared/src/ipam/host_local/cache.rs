@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::super::store::file::is_absence;
 use super::HostLocalError;
-use super::results::read;
+use super::results::{CachedResult, read};
 use crate::NetworkName;
 use crate::base64;
 use crate::protocol::CniArgs;
@@ -44,20 +44,7 @@ struct Low {
     cni_args: Option<Vec<(String, String)>>,
     capability_args: Option<Map<String, Value>>,
     config: Option<String>,
-    result: Option<Outcome>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Outcome {
-    interfaces: Option<Vec<Interface>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Interface {
-    name: Option<String>,
-    sandbox: Option<PathBuf>,
+    result: Option<CachedResult>,
 }
 
 /// Looks for the cached result of an attachment in several folders; one whose namespace is there goes first. `ifname`:
@@ -117,11 +104,7 @@ impl Low {
         {
             return None;
         }
-        let interfaces = self.result.and_then(|result| result.interfaces).unwrap_or_default();
-        let inside = |path: &PathBuf| path.is_absolute();
-        let sandbox = interfaces.iter().find_map(|interface| interface.sandbox.clone().filter(inside));
-        let outside = interfaces.iter().filter(|interface| !interface.sandbox.as_ref().is_some_and(inside));
-        let veth = outside.filter_map(|interface| interface.name.as_ref()).find(|name| name.starts_with("veth"));
+        let result = self.result.unwrap_or_default();
         let pairs = self.cni_args.unwrap_or_default();
         let pairs: Vec<String> = pairs.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
         let args = CniArgs::parse(&pairs.join(";"));
@@ -138,8 +121,8 @@ impl Low {
             requested: asked.iter().flat_map(|text| text.split(',')).filter_map(|text| address(text.trim())).collect(),
             args,
             cni_args,
-            netns: self.netns.filter(inside).or(sandbox),
-            veth: veth.cloned(),
+            netns: self.netns.filter(|path| path.is_absolute()).or_else(|| result.sandbox().map(Path::to_owned)),
+            veth: result.veth().map(str::to_owned),
         })
     }
 }

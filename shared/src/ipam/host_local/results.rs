@@ -39,9 +39,10 @@ struct Entry {
     result: Option<CachedResult>,
 }
 
+/// The part of a result that says where its container is.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct CachedResult {
+pub(super) struct CachedResult {
     interfaces: Option<Vec<Interface>>,
 }
 
@@ -52,10 +53,23 @@ struct Interface {
     sandbox: Option<PathBuf>,
 }
 
+impl CachedResult {
+    /// The network namespace of the first interface that is in one.
+    pub(super) fn sandbox(&self) -> Option<&Path> {
+        self.interfaces.iter().flatten().find_map(Interface::inside)
+    }
+
+    /// The host end of the pair that the reference plugin made.
+    pub(super) fn veth(&self) -> Option<&str> {
+        let outside = self.interfaces.iter().flatten().filter(|interface| interface.inside().is_none());
+        outside.filter_map(|interface| interface.name.as_deref()).find(|name| name.starts_with("veth"))
+    }
+}
+
 impl Interface {
-    /// In a container's namespace.
-    fn is_inside(&self) -> bool {
-        self.sandbox.as_ref().is_some_and(|path| path.is_absolute())
+    /// The container's namespace that it is in.
+    fn inside(&self) -> Option<&Path> {
+        self.sandbox.as_deref().filter(|path| path.is_absolute())
     }
 }
 
@@ -81,17 +95,13 @@ pub(super) fn liveness(
     {
         return Ok(Cached::Unknown);
     }
-    let interfaces = entry.result.and_then(|result| result.interfaces).unwrap_or_default();
-    let (inside, outside): (Vec<_>, Vec<_>) = interfaces.into_iter().partition(Interface::is_inside);
-    let sandbox = inside.into_iter().find_map(|interface| interface.sandbox);
-    let Some(netns) = entry.netns.filter(|path| path.is_absolute()).or(sandbox) else {
+    let result = entry.result.unwrap_or_default();
+    let sandbox = || result.sandbox().map(Path::to_owned);
+    let Some(netns) = entry.netns.filter(|path| path.is_absolute()).or_else(sandbox) else {
         return Ok(Cached::Unknown);
     };
     // The end of its pair on the host is seen from every mount namespace, the path perhaps not from this one.
-    let has_pair = || {
-        let mut names = outside.iter().filter_map(|interface| interface.name.as_deref());
-        names.find(|name| name.starts_with("veth")).is_some_and(|name| !matches!(host_end(name), Ok(None)))
-    };
+    let has_pair = || result.veth().is_some_and(|name| !matches!(host_end(name), Ok(None)));
     match netns::probe(&netns) {
         Ok(Probe::Network(_)) if is_older(&netns, recorded) => Ok(Cached::Same),
         Ok(Probe::Gone) if !has_pair() => Ok(Cached::Gone),
