@@ -50,7 +50,7 @@ pub fn run(
     let found = match routed::setup(&call, how) {
         Ok(found) => found,
         Err(error) if text.is_empty() => return Err(failed(error)),
-        Err(error) => return Ok(Found::halfway(text, failed(error))),
+        Err(error) => return Ok(Found::halfway(host, name, text, failed(error))),
     };
     let state = match (how.dry_run, found.changes.is_empty()) {
         (_, true) => "in place",

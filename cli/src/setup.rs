@@ -9,7 +9,7 @@ use osvc_cni::plugin::bridge;
 use osvc_cni::plugin::routed::How;
 use osvc_cni::portmap::config::Options;
 use osvc_cni::portmap::{self, Reconfigured};
-use osvc_cni::{Host, firewall, spoof};
+use osvc_cni::{Host, NetworkName, firewall, spoof};
 
 use crate::conf::{BRIDGE, PORTMAP};
 use crate::error::Error;
@@ -200,8 +200,11 @@ pub struct Found {
 
 impl Found {
     /// Something was done, and is told, although the rest of it went wrong.
-    pub fn halfway(line: String, fault: Error) -> Self {
-        Self { line, changed: true, rules: false, faults: vec![fault], warnings: Vec::new() }
+    pub fn halfway(host: &Host, name: &NetworkName, line: String, fault: Error) -> Self {
+        // Rules are made for what is set up of it by now, and there may be nothing.
+        let record = NetworkRecord::load(host, name).ok().flatten().filter(|record| record.boot == host.boot);
+        let rules = record.is_none_or(|record| firewall::in_place(host, &record).unwrap_or(true));
+        Self { line, changed: true, rules, faults: vec![fault], warnings: Vec::new() }
     }
 }
 
@@ -233,7 +236,7 @@ fn one(host: &Host, network: &Network, how: How, quiet: bool) -> Result<Option<F
     match establish::establish(host, &wanted, how.dry_run, &mut told) {
         Ok(found) => Ok(Some(found)),
         Err(error) if told.is_empty() => Err(failed(error)),
-        Err(error) => Ok(Some(Found::halfway(told, failed(error)))),
+        Err(error) => Ok(Some(Found::halfway(host, &network.name, told, failed(error)))),
     }
 }
 

@@ -181,7 +181,8 @@ fn what_was_done_is_told_although_the_rest_fails() {
         exec unshare -m sh -c 'mount --rbind /proc/sys /proc/sys; mount -o remount,bind,ro /proc/sys; exec /opt/cni/bin/osvc-net setup'");
     assert!(told.rc == 1 && told.stderr.contains("net1") && told.stderr.contains("ip_forward"), "{told}");
     assert!(told.stdout.contains("net1: removed bridge br-a\n"), "{told}");
-    assert!(!told.stdout.contains("net1: set up"), "{told}");
+    // There is no network to make rules for.
+    assert!(!told.stdout.contains("net1: set up") && !told.stdout.contains("rules made"), "{told}");
     assert!(osvc_net(&sandbox, &["setup"]).ok().contains("net1: set up, bridge br-b"), "the next one goes on");
     report::ran(&report::kernel(), "osvc-net setup tells what it did before it failed");
 }

@@ -78,8 +78,16 @@ fn a_container_that_lost_its_host_end_is_named() {
     let end = sandbox.ip_json("link show group 79 type veth");
     let of_web = end.iter().find(|link| link["ifalias"].as_str().unwrap().contains(" web ")).unwrap();
     sandbox.ip(&format!("link del {}", of_web["ifname"].as_str().unwrap()));
-    // Younger ones may be on their way.
-    std::thread::sleep(std::time::Duration::from_secs(6));
+    let record = format!("/var/lib/cni/osvc/ipam/net1/{}", web.v4);
+    let since = |time: &str| {
+        let mut value: serde_json::Value = serde_json::from_str(&sandbox.read(&record)).unwrap();
+        value["since"] = json!(time);
+        sandbox.write(&record, &format!("{value}\n"));
+    };
+    // A young one may be on its way.
+    since("2999-01-01T00:00:00.000000Z");
+    osvc_net(&sandbox, &["setup"]).ok();
+    since("2026-01-01T00:00:00.000000Z");
     let told = osvc_net(&sandbox, &["setup"]);
     assert!(told.rc == 1 && told.stdout.contains("net1: in place"), "{told}");
     assert!(told.stderr.contains("\"web\"") && told.stderr.contains("restart the container"), "{told}");
